@@ -36,9 +36,9 @@ class ClusterError(CommandError):
 
 def report_skipped(error: CommandError) -> None:
     """Print the line of an unusable object that is skipped; the command continues without it."""
-    print(f"hvpa: skipped: {one_line(error)}", file=sys.stderr)
+    print(f"hvpa: skipped: {plain_line(error)}", file=sys.stderr)
 
 
-def one_line(text: object) -> str:
+def plain_line(text: object) -> str:
     """The text without line breaks, repeated spaces and terminal control characters."""
     return printable(" ".join(str(text).split()))

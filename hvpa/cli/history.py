@@ -27,8 +27,8 @@ from hvpa.cli.output import Json, indented, table, timestamp
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.report.remedies import needs_action
 from hvpa.kube.client.errors import ApiError
-from hvpa.kube.client.pages import Page, read_list
-from hvpa.kube.client.paths import path_of
+from hvpa.kube.client.pages import ListPage, read_list
+from hvpa.kube.client.paths import escaped_path
 from hvpa.kube.clock import SystemClock
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.reconcile.ports import Key
@@ -81,7 +81,7 @@ def _before(now: dt.datetime, duration: dt.timedelta) -> dt.datetime | None:
         return None
 
 
-class Entry(NamedTuple):
+class HistoryEntry(NamedTuple):
     """An occurrence at `time`; a repeated Event has `times` occurrences since `first`."""
 
     time: dt.datetime
@@ -116,7 +116,7 @@ class RecordedEvent(msgspec.Struct, rename="camel"):
     event_time: Instant | None = None
     series: _Series | None = None
 
-    def entry(self) -> Entry | None:
+    def entry(self) -> HistoryEntry | None:
         """The Event as an entry; None if it has no time."""
         series = self.series or _Series()
         last = series.last_observed_time or self.last_timestamp or self.event_time
@@ -125,10 +125,12 @@ class RecordedEvent(msgspec.Struct, rename="camel"):
             return None
         count = max(1, series.count, self.count or 0)
         first = self.first_timestamp or self.event_time or last
-        return Entry(last, "Event", self.type, self.reason, self.message, count, first if count > 1 else None)
+        return HistoryEntry(
+            last, "Event", self.type, self.reason, self.message, count, first if count > 1 else None
+        )
 
 
-def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[Entry]:
+def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[HistoryEntry]:
     """The entries of an Hvpa from these Events and its status, oldest first."""
     entries = [*(recorded for event in events if (recorded := event.entry()) is not None), *of_status(hvpa)]
     return sorted(entries, key=lambda entry: entry.time)
@@ -136,7 +138,7 @@ def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[Entry]
 
 async def _read(
     reader: Reader, args: argparse.Namespace
-) -> tuple[HvpaObject, list[Entry], str, OperatorState]:
+) -> tuple[HvpaObject, list[HistoryEntry], str, OperatorState]:
     """The Hvpa with its history, why its Events can't be read (empty if they can), and the state of the operator."""
     hvpa = await reader.hvpa(args.name)
     key = Key(str(reader.namespace), args.name)
@@ -166,7 +168,7 @@ class _Managed(msgspec.Struct):
     spec: _Mode = msgspec.field(default_factory=_Mode)
 
 
-async def _read_modes(reader: Reader, meta: Meta) -> list[Entry]:
+async def _read_modes(reader: Reader, meta: Meta) -> list[HistoryEntry]:
     """The clients that set spec.mode, and the last write of each, from `metadata.managedFields`."""
     try:
         response = await reader.transport.request("GET", HVPAS.path(meta.namespace, meta.name))
@@ -174,7 +176,7 @@ async def _read_modes(reader: Reader, meta: Meta) -> list[Entry]:
     except (ApiError, msgspec.MsgspecError):  # a client that may list may still not be allowed to get
         return []
     return [
-        Entry(
+        HistoryEntry(
             manager.time,
             "spec",
             "Normal",
@@ -192,11 +194,11 @@ async def read_events(reader: Reader, meta: Meta) -> tuple[Sequence[RecordedEven
     query = {"fieldSelector": ",".join(f"involvedObject.{key}={value}" for key, value in selector.items())}
     events: list[RecordedEvent] = []
 
-    def collect(page: Page) -> None:
+    def collect(page: ListPage) -> None:
         events.extend(msgspec.json.decode(item, type=RecordedEvent) for item in page.items or ())
 
     try:
-        path = path_of("api", "v1", "namespaces", meta.namespace, "events")
+        path = escaped_path("api", "v1", "namespaces", meta.namespace, "events")
         await read_list(reader.transport, path, collect, query)
     except ApiError as error:
         if error.status != _FORBIDDEN:
@@ -206,23 +208,23 @@ async def read_events(reader: Reader, meta: Meta) -> tuple[Sequence[RecordedEven
 
 
 # --- the status ---------------------------------------------------------------------------------------------------
-def of_status(hvpa: HvpaObject) -> Iterator[Entry]:
+def of_status(hvpa: HvpaObject) -> Iterator[HistoryEntry]:
     """The entries of the status: the last change of each kind."""
     status, created = hvpa.status, hvpa.metadata.creation_timestamp
     if created is not None:
-        yield Entry(created, "status", "Normal", "Created", "the Hvpa was created")
+        yield HistoryEntry(created, "status", "Normal", "Created", "the Hvpa was created")
     if status.last_scaling is not None and status.last_scaling.last_scale_time is not None:
         message = ", ".join(_scaled(status.last_scaling)) or "the last step"
-        yield Entry(status.last_scaling.last_scale_time, "status", "Normal", "LastScaling", message)
+        yield HistoryEntry(status.last_scaling.last_scale_time, "status", "Normal", "LastScaling", message)
     if (size := status.desired) is not None:
         sizes = sizes_of(size.containers)
         message = f"decided: {counted(size.replicas)}{f' of {size_text(sizes)}' if sizes else ''}"
-        yield Entry(size.since, "status", "Normal", "Desired", message)
+        yield HistoryEntry(size.since, "status", "Normal", "Desired", message)
     for condition in status.conditions:
         if condition.last_transition_time is not None:
             kind = "Warning" if needs_action(condition) else "Normal"
             message = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
-            yield Entry(
+            yield HistoryEntry(
                 condition.last_transition_time,
                 "status",
                 kind,
@@ -241,19 +243,19 @@ def _scaled(last: LastScaling) -> Iterator[str]:
             yield f"{' '.join(amounts)} of {container.container_name}"
 
 
-def _failed(status: HvpaStatus) -> Iterator[Entry]:
+def _failed(status: HvpaStatus) -> Iterator[HistoryEntry]:
     error = status.last_error
     if error is not None and error.last_update_time is not None:
         message = f"{error.last_operation or 'a write'}: {error.description}"
-        yield Entry(error.last_update_time, "status", "Warning", "LastError", message)
+        yield HistoryEntry(error.last_update_time, "status", "Warning", "LastError", message)
     axes = (status.axes.horizontal, status.axes.vertical) if status.axes is not None else ()
     for axis in axes:
         if axis is not None and axis.refused is not None:
-            yield Entry(axis.refused.time, "status", "Warning", "Refused", refused(axis.refused))
+            yield HistoryEntry(axis.refused.time, "status", "Warning", "Refused", refused(axis.refused))
 
 
 # --- the output ---------------------------------------------------------------------------------------------------
-def _text(hvpa: HvpaObject, entries: Sequence[Entry], notes: Sequence[str]) -> str:
+def _text(hvpa: HvpaObject, entries: Sequence[HistoryEntry], notes: Sequence[str]) -> str:
     lines = [f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}"]
     lines += [f"Note: {note}" for note in notes]
     lines += ["", *table([("TIME", "FROM", "TYPE", "WHAT", "MESSAGE"), *map(_cells, entries)])]
@@ -261,7 +263,7 @@ def _text(hvpa: HvpaObject, entries: Sequence[Entry], notes: Sequence[str]) -> s
     return "\n".join(map(printable, lines))
 
 
-def _cells(entry: Entry) -> Sequence[str]:
+def _cells(entry: HistoryEntry) -> Sequence[str]:
     message = " ".join(entry.message.split())
     if entry.first is not None:
         message += f" ({entry.times} times since {readable_timestamp(entry.first)})"
@@ -269,7 +271,7 @@ def _cells(entry: Entry) -> Sequence[str]:
 
 
 def as_json(
-    hvpa: HvpaObject, entries: Iterable[Entry], problem: str, operator: OperatorState | None = None
+    hvpa: HvpaObject, entries: Iterable[HistoryEntry], problem: str, operator: OperatorState | None = None
 ) -> Json:
     """The history as JSON: a stable contract with its types and words in `docs/history.schema.json`."""
     return {

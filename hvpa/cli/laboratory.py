@@ -21,7 +21,7 @@ def require(needed_for: str, *packages: str) -> None:
             )
 
 
-def load(module: str, needed_for: str) -> ModuleType:
+def load_module(module: str, needed_for: str) -> ModuleType:
     """Import a module of the laboratory. Raises CommandError if the laboratory is not installed."""
     require(needed_for)
     return importlib.import_module(module)

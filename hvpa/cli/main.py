@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NoReturn, TextIO
 
 from hvpa.cli import laboratory
-from hvpa.cli.errors import DONE, USAGE, WRONG, CommandError, one_line
+from hvpa.cli.errors import DONE, USAGE, WRONG, CommandError, plain_line
 
 COMMANDS: Final = {
     "run": ("hvpa.cli.run", "run the operator"),
@@ -75,7 +75,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
-        self.exit(USAGE, f"{self.prog}: error: {one_line(message)} (see {self.prog} --help)\n")
+        self.exit(USAGE, f"{self.prog}: error: {plain_line(message)} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -127,7 +127,7 @@ def _report(prog: str, error: Exception, *, debug: bool) -> int:
     else:
         hint = "" if debug else " (--debug shows where)"
         text, code = f"internal error: {type(error).__name__}: {error}{hint}", WRONG
-    print(f"{prog}: error: {one_line(text)}", file=sys.stderr)
+    print(f"{prog}: error: {plain_line(text)}", file=sys.stderr)
     return code
 
 
@@ -145,7 +145,9 @@ def _parser(prog: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         if name == wanted:
             in_laboratory = module.startswith(f"{laboratory.PACKAGE}.")
-            command = laboratory.load(module, name) if in_laboratory else importlib.import_module(module)
+            command = (
+                laboratory.load_module(module, name) if in_laboratory else importlib.import_module(module)
+            )
             sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG_HELP)
             command.add_arguments(sub)
             sub.set_defaults(run_command=command.main)

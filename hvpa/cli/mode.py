@@ -15,7 +15,7 @@ import msgspec
 
 from hvpa.api.values.text import names
 from hvpa.cli.arguments import add_cluster
-from hvpa.cli.errors import DONE, CommandError, UsageError, one_line
+from hvpa.cli.errors import DONE, CommandError, UsageError, plain_line
 from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.pages import read_list
@@ -68,7 +68,7 @@ class PausableHvpa(msgspec.Struct):
         return f"Hvpa {self.metadata.namespace}/{self.metadata.name}"
 
 
-class Change(NamedTuple):
+class ModeChange(NamedTuple):
     """The change of an Hvpa's mode."""
 
     mode: str
@@ -79,7 +79,7 @@ class Change(NamedTuple):
     """The mode to store for `hvpa resume`; None: remove the stored mode."""
 
 
-Decide = Callable[[PausableHvpa], Change | str]
+Decide = Callable[[PausableHvpa], ModeChange | str]
 """Returns the change of an Hvpa, or why it is not changed."""
 _decode = msgspec.json.Decoder(PausableHvpa).decode
 
@@ -112,18 +112,18 @@ def main(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _paused(hvpa: PausableHvpa) -> Change | str:
+def _paused(hvpa: PausableHvpa) -> ModeChange | str:
     if hvpa.spec.mode == "Paused":
         return "is paused already"
-    return Change("Paused", f"paused (its mode was {hvpa.spec.mode})", before=hvpa.spec.mode)
+    return ModeChange("Paused", f"paused (its mode was {hvpa.spec.mode})", before=hvpa.spec.mode)
 
 
-def _resumed(hvpa: PausableHvpa) -> Change | str:
+def _resumed(hvpa: PausableHvpa) -> ModeChange | str:
     if hvpa.spec.mode != "Paused":
         return f"is not paused: its mode is {hvpa.spec.mode}"
     before = hvpa.metadata.annotations.get(BEFORE)
     mode = before if before in ("Apply", "Recommend") else "Apply"
-    return Change(mode, f"resumed, in mode {mode}")
+    return ModeChange(mode, f"resumed, in mode {mode}")
 
 
 async def _change_all(reader: Reader, args: argparse.Namespace) -> list[str]:
@@ -141,7 +141,7 @@ async def _change_all(reader: Reader, args: argparse.Namespace) -> list[str]:
                 raise
             is_unserved = error.status == 404 and not error.is_of_an_object
             why = await reader.why_no_hvpas() if is_unserved else str(error)
-            print(f"{hvpa}: {one_line(why)}", file=sys.stderr)
+            print(f"{hvpa}: {plain_line(why)}", file=sys.stderr)
             failed.append(f"{hvpa.metadata.namespace}/{hvpa.metadata.name}")
     if not hvpas:
         print("There are no Hvpas.")
@@ -183,7 +183,7 @@ async def _change(reader: Reader, hvpa: PausableHvpa, decide: Decide, *, known: 
         print(f"{hvpa}: {change.done}", flush=True)
         if owners := list(_owners(hvpa)):
             print(
-                f"warning: {hvpa}: spec.mode is also set by {one_line(', '.join(owners))}, which may set it back:"
+                f"warning: {hvpa}: spec.mode is also set by {plain_line(', '.join(owners))}, which may set it back:"
                 f" change it to {change.mode} there too",
                 file=sys.stderr,
             )

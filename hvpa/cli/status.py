@@ -17,7 +17,7 @@ from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.text import printable
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.arguments import add_cluster, add_hvpa, add_operator, add_output
-from hvpa.cli.errors import DONE, one_line
+from hvpa.cli.errors import DONE, plain_line
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import change_text, kind, readable, size_text, when
 from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
     raise AssertionError("a watch ends by an error or an interrupt only")
 
 
-async def _look(reader: Reader, args: argparse.Namespace) -> View:
+async def _look(reader: Reader, args: argparse.Namespace) -> HvpaView:
     objects = await reader.objects(args.name)
     key = Key(str(reader.namespace), args.name)
     operator = await operator_state(reader.transport, args.operator_lease or DEFAULT_LEASE, key)
@@ -84,7 +84,7 @@ async def _watch(reader: Reader, args: argparse.Namespace) -> None:
             if not shown or (isinstance(error, ApiError) and not is_of_the_server(error)):
                 raise
             if str(error) != fault:
-                print(f"no response from the cluster; trying again: {one_line(error)}", file=sys.stderr)
+                print(f"no response from the cluster; trying again: {plain_line(error)}", file=sys.stderr)
             fault = str(error)
         else:
             fault, text = "", _drawn(view, args)
@@ -95,12 +95,12 @@ async def _watch(reader: Reader, args: argparse.Namespace) -> None:
         await asyncio.sleep(PERIOD)
 
 
-def _drawn(view: View, args: argparse.Namespace) -> str:
+def _drawn(view: HvpaView, args: argparse.Namespace) -> str:
     return to_json(view) if args.output == "json" else to_text(view, SystemClock().now())
 
 
 # --- content ------------------------------------------------------------------------------------------------------
-class View(NamedTuple):
+class HvpaView(NamedTuple):
     """An Hvpa at a glance."""
 
     observation: Observation
@@ -145,28 +145,30 @@ class View(NamedTuple):
         return []
 
 
-def view_of(objects: Objects, observation: Observation) -> View:
+def view_of(objects: Objects, observation: Observation) -> HvpaView:
     """The state of the observed Hvpa."""
     status, workload = observation.status, observation.target
     if observation.spec is not None and observation.spec.strategy.in_place:
         size, pods = status.desired, pod_rows(observation, objects.pods, status.desired)
         if size is None:
-            return View(observation, None, {}, None, status.actuation, pods)
-        return View(observation, size.replicas, sizes_of(size.containers), size.since, status.actuation, pods)
+            return HvpaView(observation, None, {}, None, status.actuation, pods)
+        return HvpaView(
+            observation, size.replicas, sizes_of(size.containers), size.since, status.actuation, pods
+        )
     since = status.last_scaling.last_scale_time if status.last_scaling is not None else None
     pods = pod_rows(observation, objects.pods, None)
     if workload is None:
-        return View(observation, None, {}, since, None, pods)
+        return HvpaView(observation, None, {}, since, None, pods)
     desired = present_resources(workload.spec.template.spec.containers)
-    return View(observation, workload.spec.replicas, desired, since, None, pods)
+    return HvpaView(observation, workload.spec.replicas, desired, since, None, pods)
 
 
-def to_json(view: View) -> str:
+def to_json(view: HvpaView) -> str:
     """The state as indented JSON."""
     return indented(as_json(view))
 
 
-def as_json(view: View) -> Json:
+def as_json(view: HvpaView) -> Json:
     """The state as JSON: a stable contract with its types and words in `docs/status.schema.json`. All keys are always
     present."""
     observation, (target, mode, strategy), (replicas, ready) = view.observation, view.target, view.counts
@@ -187,7 +189,7 @@ def as_json(view: View) -> Json:
     }
 
 
-def to_text(view: View, now: dt.datetime) -> str:
+def to_text(view: HvpaView, now: dt.datetime) -> str:
     """The state as text: a head, and a table with a row per pod.
 
     Text from other clients can't break a line or move the terminal's cursor.
@@ -200,7 +202,7 @@ def to_text(view: View, now: dt.datetime) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
-def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
+def _head(view: HvpaView, now: dt.datetime) -> Iterable[tuple[str, str]]:
     """Labels, and the texts next to them."""
     observation, (target, mode, strategy), (replicas, ready) = view.observation, view.target, view.counts
     name = f"{observation.metadata.namespace}/{observation.metadata.name}"

@@ -8,13 +8,13 @@ import datetime as dt
 from hvpa.core.actuation.pod import awaited, own_pods
 from hvpa.core.axes.replicas import ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
-from hvpa.core.axes.steps import RequestsResult, Step
+from hvpa.core.axes.steps import RequestsResult, ResourceStep
 from hvpa.core.gates.gates import NO_CLOCK, GateContext
 from hvpa.core.model import ScalableState
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.values.arithmetic import blend_replicas
-from hvpa.core.values.weight import FULL, Bounds, Weight, percent
+from hvpa.core.values.weight import FULL, Bounds, EffectiveWeight, percent
 from hvpa.core.workload.containers import ContainerResource
 from hvpa.core.workload.governed import governed
 
@@ -24,7 +24,7 @@ def scale_horizontally(
     observation: ScalableState,
     context: GateContext,
     desired: DesiredReplicas,
-    weight: Weight,
+    weight: EffectiveWeight,
     bounds: Bounds,
     starving: bool,
 ) -> ReplicasResult:
@@ -34,7 +34,9 @@ def scale_horizontally(
     return go(observation, context, desired, _way(observation, context, desired, weight), bounds, starving)
 
 
-def _way(observation: ScalableState, context: GateContext, desired: DesiredReplicas, weight: Weight) -> Way:
+def _way(
+    observation: ScalableState, context: GateContext, desired: DesiredReplicas, weight: EffectiveWeight
+) -> Way:
     """Return the count that the desired replicas lead to, before `maxStep` limits the step.
 
     HVPA takes one step for each value of the desired replicas, whatever the weight. The same value is blended again
@@ -85,7 +87,7 @@ def _resized_until(
 
 # --- requests --------------------------------------------------------------------------------------------------------
 def scale_vertically(
-    observation: ScalableState, context: GateContext, weight: Weight, wants_out: bool
+    observation: ScalableState, context: GateContext, weight: EffectiveWeight, wants_out: bool
 ) -> RequestsResult:
     """Decide the requests and limits of a workload whose VPA has a recommendation.
 
@@ -99,7 +101,7 @@ def scale_vertically(
     return axis.result([(step, axis.hold(step)) for step in steps if step is not None])
 
 
-def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bool) -> Step | None:
+def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bool) -> ResourceStep | None:
     """Return the change of a container resource at the `usual` weight; None if it stays."""
     if (raised := axis.raise_now(item)) is not None:
         return raised

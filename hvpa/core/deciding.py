@@ -56,7 +56,7 @@ from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.lately import Demands
 from hvpa.core.values.memo import Basis, Memo, remembered_while
-from hvpa.core.values.weight import Axes, Bounds, Weight, weight_at
+from hvpa.core.values.weight import AvailableAxes, Bounds, EffectiveWeight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps, rollout_goes_on
 
@@ -253,7 +253,7 @@ def _judge_axes(
     if spec.joint:
         return _judge_jointly(observation, context, desired, bounds)
     usable = observation.vpa.in_charge and observation.vpa.problem is None
-    axes = Axes(observation.vpa.configured and not observation.hpa.configured, usable)
+    axes = AvailableAxes(observation.vpa.configured and not observation.hpa.configured, usable)
     wanted = None if desired.replicas is None else bounds.raised.clamp(desired.replicas)
     weight = weight_at(spec, current, wanted, bounds, axes)
     horizontal = vertical = None
@@ -311,7 +311,7 @@ def _judge_jointly(
 class _Solution(NamedTuple):
     """The results of both axes, before the mode counts."""
 
-    weight: Weight | None
+    weight: EffectiveWeight | None
     horizontal: ReplicasResult | None
     vertical: RequestsResult | None
     upper: int | None = None

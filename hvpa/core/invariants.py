@@ -15,7 +15,7 @@ from hvpa.core.path.path import Sizes
 from hvpa.core.recommenders.desired_replicas import metered
 from hvpa.core.trajectory.demand import MetricRequirement, serves
 from hvpa.core.trajectory.solve import Joint
-from hvpa.core.trajectory.view import View
+from hvpa.core.trajectory.view import SolutionView
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
 
@@ -39,7 +39,7 @@ def violations(observation: Observation, decision: Decision) -> tuple[Violation,
     """Return the invariants that a decision breaks; empty if it is not a joint decision."""
     if decision.joint is None or observation.workload is None:
         return ()
-    joint = cast(View, decision.joint).joint
+    joint = cast(SolutionView, decision.joint).joint
     broken = [Violation(CAPACITY, what) for what in _too_small(observation, decision, joint)]
     broken += [Violation(UNMEASURED, what) for what in _sized_by_others(observation, decision, joint)]
     broken += [Violation(UNEXPLAINED, what) for what in _without_reason(observation, decision)]

@@ -25,7 +25,7 @@ from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.path.path import Path, Point, ResourceKey
-from hvpa.core.rules import Figures, Rules
+from hvpa.core.rules import GateFigures, Rules
 from hvpa.core.values.lately import Demands, Lately
 
 OwnedKind = Literal["HorizontalPodAutoscaler", "VerticalPodAutoscaler"]
@@ -409,7 +409,7 @@ class Blocked(msgspec.Struct, frozen=True, gc=False):
     container: str | None = None
     resource: Resource | None = None
     until: dt.datetime | None = None
-    figures: Figures | None = None
+    figures: GateFigures | None = None
     """The wait or threshold of the gate (None: it has neither)."""
 
 

@@ -68,7 +68,7 @@ MOST_PROBLEMS = 20
 """Maximum number of errors of a spec in one report."""
 MOST_SELECTOR = 32_768
 """Maximum length of a workload's selector in characters; the status repeats it for the HPA."""
-Silent = tuple[tuple[str, dt.datetime], ...]
+SilentRecommenders = tuple[tuple[str, dt.datetime], ...]
 """Names of VPAs whose recommender is silent, and when it last wrote them."""
 Histories = tuple[tuple[str, tuple[BoundRatio, ...]], ...]
 """Names of VPAs, and the ratios of their upper bounds."""
@@ -195,7 +195,9 @@ def _beyond(container: ContainerRecommendation, target: ResourceList) -> Resourc
     return {name: format_resource(name, two_digits(value)) for name, value in higher.items()}
 
 
-def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories) -> Basis:
+def _basis(
+    objects: Objects, vpas: tuple[Vpa, ...], silent: SilentRecommenders, histories: Histories
+) -> Basis:
     """All inputs except the HPAs. Each decision creates new lists, but their members stay the same objects."""
     hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems, objects.postponed)
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
@@ -207,7 +209,7 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: H
 
 @remembered_while(_basis)
 def _state(
-    clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories
+    clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: SilentRecommenders, histories: Histories
 ) -> ObservedState:
     """Return the observed state without the HPA."""
     hvpa, spec = objects.hvpa, _acting(clock, objects.hvpa.spec, objects.hvpa.status)

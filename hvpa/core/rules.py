@@ -24,7 +24,7 @@ DEFAULT_MIN_CHANGE: Final[Mapping[Resource, int]] = {"cpu": 200, "memory": 200_0
 has no minimum: it replaces no pod, and the overlap of the path already prevents small changes."""
 
 
-class Figures(msgspec.Struct, frozen=True, gc=False):
+class GateFigures(msgspec.Struct, frozen=True, gc=False):
     """The figures by which a gate holds a change back."""
 
     wait: dt.timedelta | None = None
@@ -42,9 +42,9 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     source: str = DEFAULT
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> GateFigures:
         """The figures of a change that waits."""
-        return Figures(wait=self.duration, source=self.source)
+        return GateFigures(wait=self.duration, source=self.source)
 
 
 class MinChange(msgspec.Struct, frozen=True, gc=False):

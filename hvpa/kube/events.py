@@ -17,7 +17,7 @@ from hvpa.api.values.text import one_line
 from hvpa.core.model import API_VERSION, Event, Involved
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.limits import Limiter, concerns_all
-from hvpa.kube.client.paths import PathError, path_of
+from hvpa.kube.client.paths import PathError, escaped_path
 from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
 from hvpa.reconcile.ports import Overloaded, TimeSource
 
@@ -135,7 +135,7 @@ class EventRecorder:
             "count": 1,
             "reportingComponent": COMPONENT,
         }
-        path = path_of("api", "v1", "namespaces", hvpa.namespace, "events")
+        path = escaped_path("api", "v1", "namespaces", hvpa.namespace, "events")
         try:
             await self._transport.request("POST", path, body=Body(msgspec.json.encode(body)), verb="create")
         except ApiError as error:
@@ -149,7 +149,7 @@ class EventRecorder:
     async def _count(self, hvpa: Meta, known: _Written, now: dt.datetime) -> bool:
         """Raise the count of an Event; returns False if the Event does not exist any more."""
         body = msgspec.json.encode({"count": known.count + 1, "lastTimestamp": _seconds(now)})
-        path = path_of("api", "v1", "namespaces", hvpa.namespace, "events", known.name)
+        path = escaped_path("api", "v1", "namespaces", hvpa.namespace, "events", known.name)
         try:
             await self._transport.request("PATCH", path, body=Body(body, MERGE_PATCH))
         except ApiError as error:

@@ -55,7 +55,7 @@ def configure_logs(style: str, level: str) -> None:
     if style == "json":
         processors.append(structlog.processors.JSONRenderer(to_json))
     else:
-        processors += [one_line, structlog.dev.ConsoleRenderer(colors=False)]
+        processors += [entry_line, structlog.dev.ConsoleRenderer(colors=False)]
     _occupy_standard_descriptors()
     output = LineOutput(_STDERR)
     structlog.configure(
@@ -91,7 +91,7 @@ def bounded(logger: object, method: str, entry: Entry) -> Entry:
     return result
 
 
-def one_line(logger: object, method: str, entry: Entry) -> Entry:
+def entry_line(logger: object, method: str, entry: Entry) -> Entry:
     """Returns the entry without control characters, for people. Line breaks in values are escaped, and the lines of a
     traceback are indented."""
     traceback = entry.pop(_EXCEPTION, None)

@@ -26,16 +26,16 @@ from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.versions import other_version
 from hvpa.kube.server.auth import TokenGuard
 from hvpa.kube.server.endpoints import AddressError, Listener, health_routes, metrics_routes, serve
-from hvpa.kube.server.metrics import Metrics, Page
+from hvpa.kube.server.metrics import Metrics, MetricsPage
 from hvpa.kube.server.tls import Certificate
 from hvpa.operator import garbage
-from hvpa.operator.roles import Share, role_of
+from hvpa.operator.roles import QueueShare, role_of
 from hvpa.operator.settings import RunSettings
 from hvpa.reconcile.aside import Aside
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Key, TimeSource
 from hvpa.reconcile.queue import WorkQueue
-from hvpa.reconcile.reconciler import Reconciler, Result
+from hvpa.reconcile.reconciler import Reconciler, ReconcileResult
 from hvpa.reconcile.supervision import Supervisor
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -82,7 +82,7 @@ class Operator:
         candidate = settings.candidate
         elected = candidate if settings.leader_elect else None
         self._role = role_of(self._leases, clock, elected, settings.shards)
-        share = self._share = Share(self._role, settings.shards, candidate.times.duration)
+        share = self._share = QueueShare(self._role, settings.shards, candidate.times.duration)
         period = settings.decisions.vpa_period
         self._local = LocalCluster(settings.scopes, share.changed, share.changed_by_us, period)
         self._supervisor = supervisor = Supervisor(self.metrics)
@@ -114,7 +114,9 @@ class Operator:
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         servers: list[Listener | None] = []
         try:
-            servers.append(await serve_metrics(self._settings, Page(self.metrics.pieces), self._transport))
+            servers.append(
+                await serve_metrics(self._settings, MetricsPage(self.metrics.pieces), self._transport)
+            )
             routes = health_routes(self._health_problem, self._ready_problem)
             servers.append(await serve(self._settings.health_address, routes))
             return await self._live()
@@ -204,9 +206,9 @@ class Operator:
         self._tasks.append(task)
         return task
 
-    async def _reconcile(self, key: Key) -> Result:
+    async def _reconcile(self, key: Key) -> ReconcileResult:
         if not self._share.serves(key):  # its shard was given up while the key waited for its permit
-            return Result("done")
+            return ReconcileResult("done")
         return await self._reconciler.reconcile(key)
 
     def _on_signal(self) -> None:
@@ -231,7 +233,7 @@ async def operate(settings: RunSettings, parts: Parts) -> int:
     return await Operator(settings, credentials, parts).run()
 
 
-async def serve_metrics(settings: RunSettings, page: Page, transport: Transport) -> Listener | None:
+async def serve_metrics(settings: RunSettings, page: MetricsPage, transport: Transport) -> Listener | None:
     """Serves /metrics; returns None if that is turned off. Raises AddressError, also for an unusable certificate, or if
     only one of the two TLS flags is set, so that an endpoint is never left unprotected by mistake."""
     folder = settings.metrics_cert_dir

@@ -84,7 +84,7 @@ def role_of(transport: Transport, clock: TimeSource, candidate: Candidate | None
     return Leader(None if candidate is None else LeaderElector(transport, clock, candidate))
 
 
-class Share:
+class QueueShare:
     """The work of this process, for its queue: `hvpa.kube.leases.shard_manager.ShardListener`."""
 
     def __init__(self, role: Role, shards: int, duration: float) -> None:

@@ -30,7 +30,7 @@ LARGEST_WINDOW = 64
 """More than any useful number of workers (`--max-in-flight` is 16 by default)."""
 
 
-class Budget:
+class TimeBudget:
     """The computing time of namespaces, by the generic cell rate algorithm (like the queue's `Pace` for keys)."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Window:
         return self._working.get(namespace, 0) >= self._size.get(namespace, FIRST_WINDOW)
 
 
-class Line:
+class WaitingLine:
     """Keys and the time since which they wait. A namespace's keys are first in, first out, and namespaces take
     turns."""
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import CONFLICT, FAILURE, WorkQueue
-from hvpa.reconcile.reconciler import Result
+from hvpa.reconcile.reconciler import ReconcileResult
 from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
 
@@ -36,7 +36,7 @@ class WorkLoop:
     def __init__(
         self,
         queue: WorkQueue,
-        reconcile: Callable[[Key], Awaitable[Result]],
+        reconcile: Callable[[Key], Awaitable[ReconcileResult]],
         telemetry: Telemetry,
         workers: int,
         permit: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
@@ -122,7 +122,7 @@ class WorkLoop:
             self._set_due(key, result)
         except Exception as error:  # a bug: HVPA retries this Hvpa and continues with the others
             self._supervisor.failed("work", error)
-            result = Result("crashed")
+            result = ReconcileResult("crashed")
             self._set_due(key, result)
         finally:
             self._queue.done(key, self._now(), work.seconds + aside)
@@ -133,7 +133,7 @@ class WorkLoop:
             await asyncio.sleep(0)
             self._yielded = self._now()
 
-    def _set_due(self, key: Key, result: Result) -> None:
+    def _set_due(self, key: Key, result: ReconcileResult) -> None:
         """Sets when the key is due again."""
         now = self._now()
         match result.outcome:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hvpa.reconcile.fair import Budget, Line, Overdrawn, Window
+from hvpa.reconcile.fair import Overdrawn, TimeBudget, WaitingLine, Window
 from hvpa.reconcile.ports import Key
 
 MAX_EXPONENT = 40
@@ -127,9 +127,9 @@ class WorkQueue:
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
-        self._urgent, self._others = Line(), Line()
+        self._urgent, self._others = WaitingLine(), WaitingLine()
         """Keys that are due, with the time at which they became due."""
-        self._budget, self._overdrawn, self._window = Budget(), Overdrawn(), Window()
+        self._budget, self._overdrawn, self._window = TimeBudget(), Overdrawn(), Window()
         self._postponed: dict[Key, float] = {}
         """Keys that are being worked on and had waited for their namespace's budget, with the waiting time in
         seconds."""

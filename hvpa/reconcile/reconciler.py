@@ -81,7 +81,7 @@ PatchWrite = Callable[[Meta, WorkloadPatch], Awaitable[None]]
 """Cluster port method that sends a patch of an Hvpa's workload."""
 
 
-class Result(msgspec.Struct, frozen=True, gc=False):
+class ReconcileResult(msgspec.Struct, frozen=True, gc=False):
     """The result of a reconcile."""
 
     outcome: Outcome
@@ -140,7 +140,7 @@ class Reconciler:
         self._records.pop(key, None)
         self._telemetry.forgotten(key)
 
-    async def reconcile(self, key: Key) -> Result:
+    async def reconcile(self, key: Key) -> ReconcileResult:
         """Reads, decides and writes for the Hvpa of `key`. Raises only on cancellation and process exit."""
         try:
             result = await self._reconcile(key)
@@ -153,14 +153,16 @@ class Reconciler:
             aside = self._spent.pop(key, 0.0)
         return msgspec.structs.replace(result, aside=aside) if aside else result
 
-    async def _reconcile(self, key: Key) -> Result:
+    async def _reconcile(self, key: Key) -> ReconcileResult:
         objects = self._cluster.objects(key)
         if objects is None:
             await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
             self.forget(key)
-            return Result("gone")
+            return ReconcileResult("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
-            return Result("done")  # the key is added again once the workloads of its target's kind are listed
+            return ReconcileResult(
+                "done"
+            )  # the key is added again once the workloads of its target's kind are listed
         record = self._records[key]
         objects = record.added_to(objects, self._clock.now())
         if self._postponed(key) >= POSTPONED_REPORTED:
@@ -174,7 +176,7 @@ class Reconciler:
         self._check_invariants(key, observation, decision)
         is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
         if is_kept and is_quiet(decision):
-            return Result("done", decision.recheck_after)  # at rest: nothing to write or report
+            return ReconcileResult("done", decision.recheck_after)  # at rest: nothing to write or report
         with bound_contextvars(namespace=key.namespace, name=key.name):
             if decision.status.desired is None:
                 write = self._cluster.patch_workload
@@ -188,13 +190,13 @@ class Reconciler:
                 if is_refused:
                     await self._write_status(objects.hvpa, decision.status)
                     await self._record_events(objects.hvpa, decision.events)
-                    return Result("done", dt.timedelta(0))
+                    return ReconcileResult("done", dt.timedelta(0))
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write_decision(key, objects.hvpa, decision)
         if decision.status.rolled_back != observation.status.rolled_back:
             # More replicas may replace the size that was rolled back.
-            return Result("done", dt.timedelta(0))
-        return Result("done", decision.recheck_after)
+            return ReconcileResult("done", dt.timedelta(0))
+        return ReconcileResult("done", decision.recheck_after)
 
     async def _decided(self, key: Key, objects: Objects) -> tuple[Observation, Decision]:
         """Returns the observation and its decision. A large decision is made in another thread, so that it delays no
@@ -415,22 +417,22 @@ class Reconciler:
         for event in events:
             await self._cluster.record_event(hvpa.metadata, event)
 
-    async def _after_failure(self, key: Key, failure: Exception) -> Result:
+    async def _after_failure(self, key: Key, failure: Exception) -> ReconcileResult:
         if isinstance(failure, _Failed):
             return await self._after_failed_write(key, failure)
         log.exception("reconcile crashed")
         self._telemetry.write_failed(key, "Decide", "crashed")
         await self._report_error(key, "Decide", f"internal error: {type(failure).__name__}: {failure}")
-        return Result("crashed")
+        return ReconcileResult("crashed")
 
-    async def _after_failed_write(self, key: Key, failed: _Failed) -> Result:
+    async def _after_failed_write(self, key: Key, failed: _Failed) -> ReconcileResult:
         operation, error = failed.operation, failed.error
         if isinstance(error, Conflict):
             return await self._after_conflict(key, failed)
         if isinstance(error, Overloaded):
             log.debug("API server is overloaded", operation=operation, retry_after=error.retry_after)
             self._telemetry.write_failed(key, operation, "overloaded")
-            return Result("overloaded", error.retry_after)
+            return ReconcileResult("overloaded", error.retry_after)
         # `log_transitions` logs errors when the status reports them, not at each try.
         level = logging.WARNING if operation == "PatchStatus" else logging.INFO
         log.log(level, "write failed", operation=operation, error=str(error))
@@ -438,9 +440,9 @@ class Reconciler:
         is_passing = isinstance(error, Unavailable) and self._counted(key) < REPORTED_AFTER
         if operation != "PatchStatus" and not is_passing:
             await self._report_error(key, operation, str(error), failed.decision)
-        return Result("failed", is_unanswered=isinstance(error, Unavailable))
+        return ReconcileResult("failed", is_unanswered=isinstance(error, Unavailable))
 
-    async def _after_conflict(self, key: Key, failed: _Failed) -> Result:
+    async def _after_conflict(self, key: Key, failed: _Failed) -> ReconcileResult:
         """Reads and decides again after a conflict. Repeated conflicts are reported in the status. Repeated conflicts
         of the status itself are reported by an Event and in the log."""
         operation, error = failed.operation, failed.error
@@ -455,7 +457,7 @@ class Reconciler:
             log.warning("write failed", operation=operation, error=why)
             event = Event("Warning", WRITE_FAILED, advised(WRITE_FAILED, f"{operation}: {why}"))
             await self._cluster.record_event(objects.hvpa.metadata, event)
-        return Result("conflict")
+        return ReconcileResult("conflict")
 
     def _counted(self, key: Key) -> int:
         """Counts a failed write of an Hvpa. Returns the number of failures in a row."""

@@ -23,7 +23,7 @@ from hvpa.core.values.lately import Lately
 from hvpa.core.values.memo import Memo
 
 
-class Step(NamedTuple):
+class UnreportedStep(NamedTuple):
     """A decided step of a workload whose pods are resized in place. The status stores the step before HVPA acts, so it
     survives a restart. HVPA reports it (log, Event, metrics) once the API server has accepted its writes, possibly
     after retries. If the API server refuses one axis, HVPA reports the other axis alone."""
@@ -49,7 +49,7 @@ class Record:
     """The pods' memory usage, for a minute."""
     lately: Lately | None = None
     """Recent demand by metrics, if pods are resized in place."""
-    step: Step | None = None
+    step: UnreportedStep | None = None
     """The step that is not reported yet."""
 
     def added_to(self, objects: Objects, now: dt.datetime) -> Objects:
@@ -101,7 +101,9 @@ class Record:
     def begin_step(self, observation: Observation, decision: Decision) -> None:
         """Stores the step of a decision, if it makes one. It replaces an earlier step."""
         if decision.applied:
-            self.step = Step(observation, decision, frozenset([axis for axis, _ in decision.applied]))
+            self.step = UnreportedStep(
+                observation, decision, frozenset([axis for axis, _ in decision.applied])
+            )
 
     def carried_out(self, decision: Decision, only_scaled: bool) -> Decision | None:
         """Returns the decision with the step to report now, because the API server accepted the writes of `decision`,

@@ -11,7 +11,7 @@ from aiohttp import web
 from hvpa.core.model import GROUP
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.server.auth import USER, Right, TokenGuard
-from hvpa.kube.server.endpoints import Guard, plain
+from hvpa.kube.server.endpoints import Guard, text_response
 
 
 class OwnToken:
@@ -28,7 +28,7 @@ class OwnToken:
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if hmac.compare_digest(given, f"Bearer {self.token}".encode()):
             return None
-        return plain(401, "open the address that `hvpa dashboard` has printed: it ends in a token")
+        return text_response(401, "open the address that `hvpa dashboard` has printed: it ends in a token")
 
 
 def token_guard(transport: Transport, scope: str) -> Guard:

@@ -12,7 +12,7 @@ from typing import Final
 
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.cli.output import Json
-from hvpa.cli.status import View
+from hvpa.cli.status import HvpaView
 from hvpa.core.model import Decision, JointResource, JointView, Observation, ScalableObservation
 from hvpa.core.path.curve import ResourceCurve
 from hvpa.core.path.path import ResourceKey
@@ -26,7 +26,7 @@ MOST_COUNTS: Final = 200
 """Maximum number of replica counts that are shown."""
 
 
-def sample(view: View, decision: Decision, usage: Usage) -> Json:
+def sample(view: HvpaView, decision: Decision, usage: Usage) -> Json:
     """The values of the charts at this time; None for unknown values. `used` is by container."""
     current, ready = view.counts
     replicas = decision.replicas
@@ -45,7 +45,7 @@ def sample(view: View, decision: Decision, usage: Usage) -> Json:
     }
 
 
-def _totals(view: View, decision: Decision, usage: Usage, resource: Resource) -> Json:
+def _totals(view: HvpaView, decision: Decision, usage: Usage, resource: Resource) -> Json:
     """Demand, capacity and usage of a resource."""
     scaled = _scaled(decision, resource)
     ready = [pod for pod in view.pods if pod.ready]
@@ -101,7 +101,7 @@ def _curve(view: JointView, key: ResourceKey) -> ResourceCurve:
     return view.path.curves[key]
 
 
-def _sizes(view: View) -> Json:
+def _sizes(view: HvpaView) -> Json:
     """The mean requests of a ready pod, by container and resource."""
     pods = [pod.present for pod in view.pods if pod.ready]
     return {
@@ -115,7 +115,7 @@ def _sizes(view: View) -> Json:
     }
 
 
-def _used(view: View, usage: Usage) -> Json:
+def _used(view: HvpaView, usage: Usage) -> Json:
     """The total usage of the ready pods, by container and resource."""
     ready, totals = {pod.name for pod in view.pods if pod.ready}, dict[str, dict[str, int]]()
     for (pod, container), amounts in usage.items():

@@ -18,12 +18,12 @@ import msgspec
 from aiohttp import web
 
 from hvpa.api.values.names import is_label, is_subdomain
-from hvpa.cli.errors import one_line
+from hvpa.cli.errors import plain_line
 from hvpa.cli.output import Json
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.server.acceptor import Acceptor, under_way
-from hvpa.kube.server.endpoints import LIMITS, RESPONSE, Guard, plain
+from hvpa.kube.server.endpoints import LIMITS, RESPONSE, Guard, text_response
 from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 from hvpa_lab.dashboard.access import namespace_of, owner_of
@@ -124,7 +124,7 @@ class Dashboard:
             try:
                 response: web.StreamResponse = await self._refusal(request) or await handler(request)
             except web.HTTPException as error:
-                response = plain(error.status, error.reason.lower())
+                response = text_response(error.status, error.reason.lower())
             if not response.prepared:
                 response.headers.update(HEADERS)
                 with suppress(ConnectionResetError):  # the client has disconnected
@@ -135,12 +135,12 @@ class Dashboard:
 
     async def _refusal(self, request: web.Request) -> web.Response | None:
         if self.hosts is not None and request.host not in self.hosts:
-            return plain(421, f"this page is served as {' and '.join(sorted(self.hosts))} only")
+            return text_response(421, f"this page is served as {' and '.join(sorted(self.hosts))} only")
         if not request.path.startswith("/api/"):
             return None
         namespace = request.match_info.get("namespace")
         if self.scope and namespace not in (None, self.scope):
-            return plain(404, f"only namespace {self.scope} is shown")
+            return text_response(404, f"only namespace {self.scope} is shown")
         return await self.guard(request)
 
     # --- streams ------------------------------------------------------------------------------------------------
@@ -232,9 +232,9 @@ class Dashboard:
             measured = Measured(watched.objects, desired, watched.recent)
             report = await self.simulator.run(measured, manifest, changes, owner)
         except WhatIfError as error:
-            return plain(error.status, str(error))
+            return text_response(error.status, str(error))
         except (ApiError, Unreachable) as error:
-            return plain(502, f"the cluster's response: {one_line(error)}")
+            return text_response(502, f"the cluster's response: {plain_line(error)}")
         return web.Response(body=msgspec.json.encode(report), content_type="application/json")
 
 
@@ -300,4 +300,4 @@ def _file(name: str, kind: str) -> Callable[[web.Request], Any]:
 
 
 async def _healthy(request: web.Request) -> web.Response:
-    return plain(200, "ok")
+    return text_response(200, "ok")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from hvpa.cli.errors import CommandError, one_line
+from hvpa.cli.errors import CommandError, plain_line
 from hvpa.cli.explain.json import as_json as explained
 from hvpa.cli.history import as_json as history_of
 from hvpa.cli.history import entries_of, read_events
@@ -128,11 +128,11 @@ class WatchedHvpa:
         try:
             await self._read()
         except Unreachable as error:
-            return f"no response from the cluster; trying again: {one_line(error)}"
+            return f"no response from the cluster; trying again: {plain_line(error)}"
         except (CommandError, ApiError) as error:
-            return one_line(error)
+            return plain_line(error)
         except Exception as error:  # one strange object must not end the page of all others
-            return f"internal error: {type(error).__name__}: {one_line(error)}"
+            return f"internal error: {type(error).__name__}: {plain_line(error)}"
         return None
 
     async def _read(self) -> None:
@@ -179,7 +179,7 @@ class WatchedHvpa:
         try:
             return await read_usage(self._transport, self.key.namespace, selector), ""
         except (ApiError, Unreachable) as error:
-            return {}, f"pod usage can't be read from metrics.k8s.io: {one_line(error)}"
+            return {}, f"pod usage can't be read from metrics.k8s.io: {plain_line(error)}"
 
     @property
     def recent(self) -> Sequence[Json]:

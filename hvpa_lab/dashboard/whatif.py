@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from hvpa.api.hvpa.resource import parse_spec
 from hvpa.api.values.quantity import RESOURCES, format_memory
-from hvpa.cli.errors import CommandError, one_line
+from hvpa.cli.errors import CommandError, plain_line
 from hvpa.cli.output import Json
 from hvpa.core.model import Objects
 from hvpa.core.path.curve import NONE
@@ -79,7 +79,7 @@ def read_changes(query: Mapping[str, str]) -> Changes:
     given = {name: value.strip() for name, value in query.items() if value.strip()}
     unknown = sorted(given.keys() - {"blend", "target", "minReplicas", "maxReplicas", "headroom"})
     if unknown:
-        raise WhatIfError(f"{one_line(unknown[0])[:40]}: unknown field")
+        raise WhatIfError(f"{plain_line(unknown[0])[:40]}: unknown field")
     blend = given.get("blend")
     if blend not in (None, "Additive", "Trajectory"):
         raise WhatIfError("blend: must be Additive or Trajectory")
@@ -333,6 +333,6 @@ async def _simulated(path: Path) -> Json:
             process.kill()
             await process.wait()
     if process.returncode:
-        raise WhatIfError(_PLACE.sub("", one_line(err.decode(errors="replace"))), 422)
+        raise WhatIfError(_PLACE.sub("", plain_line(err.decode(errors="replace"))), 422)
     report: Json = json.loads(out)["scenarios"][0]
     return report

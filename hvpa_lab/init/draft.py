@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hvpa.api.values.quantity import CPU, MEMORY, MIB, Resource, parse_cpu, parse_resource
-from hvpa.cli.input.files import below
+from hvpa.cli.input.files import value_at
 from hvpa_lab.init.source.present import Present
 from hvpa_lab.simulate.history.fit import Fit
 from hvpa_lab.simulate.history.pattern import quantile
@@ -126,7 +126,7 @@ def _draft(present: Present, fit: Fit, target: int | None, replicas: tuple[int, 
         if policies[name].get("mode") != "Off"
     }
     behavior = None if present.hpa is None else present.hpa.spec.get("behavior")
-    window = below(behavior, "scaleDown", "stabilizationWindowSeconds")
+    window = value_at(behavior, "scaleDown", "stabilizationWindowSeconds")
     return Draft(
         target=target,
         min_replicas=least,
@@ -188,7 +188,9 @@ def _bounds(
         smallest, largest = (
             _rounded_up(resource, (line.at(1, load) + above) * unit / parts[resource]) for load in per_pod
         )
-        given_least, given_most = (below(policy, field, resource) for field in ("minAllowed", "maxAllowed"))
+        given_least, given_most = (
+            value_at(policy, field, resource) for field in ("minAllowed", "maxAllowed")
+        )
         if given_least is not None:
             smallest = parse_resource(resource, given_least)
         largest = _rounded_up(resource, max(ROOM * largest, container.requests.get(resource, 0), smallest))
@@ -212,7 +214,9 @@ def _rounded_down(amount: float) -> int:
 
 def _policies(present: Present) -> dict[str, Mapping[str, Any]]:
     """Today's VPA policy of each container."""
-    policies = [] if present.vpa is None else below(present.vpa.spec, "resourcePolicy", "containerPolicies")
+    policies = (
+        [] if present.vpa is None else value_at(present.vpa.spec, "resourcePolicy", "containerPolicies")
+    )
     by_name = {policy.get("containerName"): policy for policy in policies or ()}
     return {name: by_name.get(name, by_name.get("*", {})) for name in present.containers}
 
@@ -244,7 +248,7 @@ def at_target(present: Present, target: int) -> list[Mapping[str, Any]]:
 
 def _retargeted(metric: Mapping[str, Any], target: int) -> Mapping[str, Any]:
     for kind in ("resource", "containerResource"):
-        if below(metric, kind, "name") == CPU:
+        if value_at(metric, kind, "name") == CPU:
             return {
                 **metric,
                 kind: {**metric[kind], "target": _utilization(CPU, target)["resource"]["target"]},

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hvpa.api.values.quantity import CPU, Resource, format_resource
-from hvpa.cli.input.files import below
+from hvpa.cli.input.files import value_at
 from hvpa.core.model import API_VERSION
 from hvpa_lab.init.draft import LOW, MARGIN, ROOM, WEIGHT, Draft
 from hvpa_lab.init.lines import Lines, shown
@@ -82,7 +82,9 @@ def _hpa(lines: Lines, present: Present, draft: Draft, why_target: str) -> None:
         2,
         "scaleDown",
         {"stabilizationDuration": f"{draft.stabilization}s"},
-        "the window of today's HPA" if below(draft.behavior, "scaleDown") else "an HPA's default: 5 minutes",
+        "the window of today's HPA"
+        if value_at(draft.behavior, "scaleDown")
+        else "an HPA's default: 5 minutes",
     )
 
 

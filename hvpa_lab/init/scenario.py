@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.values.duration import DAY
 from hvpa.api.values.quantity import CPU, MEMORY, format_resource
-from hvpa.cli.input.files import below
+from hvpa.cli.input.files import value_at
 from hvpa_lab.init.draft import Draft, at_target, today_target
 from hvpa_lab.init.lines import Lines
 from hvpa_lab.init.source.present import IN_PLACE_SINCE, START_UP, Present
@@ -140,7 +140,7 @@ def today(present: Present, target: int | None = None) -> dict[str, Any]:
     if present.vpa is not None and present.vpa_mode != "Off":
         updates = {"updateMode": present.vpa_mode} | _min_replicas(present.vpa.spec)
         policy["vpa"] = {"updatePolicy": updates}
-        if below(present.vpa.spec, "resourcePolicy"):
+        if value_at(present.vpa.spec, "resourcePolicy"):
             policy["vpa"]["resourcePolicy"] = present.vpa.spec["resourcePolicy"]
     if len(policy) == 1:
         policy["fixed"] = {}
@@ -153,7 +153,7 @@ def since(present: Present) -> str:
 
 
 def _min_replicas(spec: Mapping[str, Any]) -> dict[str, Any]:
-    least = below(spec, "updatePolicy", "minReplicas")
+    least = value_at(spec, "updatePolicy", "minReplicas")
     return {} if least is None else {"minReplicas": least}
 
 
@@ -183,7 +183,7 @@ def _workload(lines: Lines, present: Present, recent: History, fit: Fit) -> None
 def _rolling(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The limits of a Deployment's rolling update."""
     for field in ("maxSurge", "maxUnavailable"):
-        value = below(raw, "spec", "strategy", "rollingUpdate", field)
+        value = value_at(raw, "spec", "strategy", "rollingUpdate", field)
         if value is not None:
             yield field, value
 

@@ -16,7 +16,7 @@ from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import CustomTarget
 from hvpa.kube.cache.scales import AT_ONCE, NotScalable
-from hvpa.kube.cache.scales import read as read_scale
+from hvpa.kube.cache.scales import read_scale as read_scale
 from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.objects.resources import (

@@ -414,7 +414,7 @@ class RollingUpdate(ReadModel, frozen=True):
     partition: Count | None = None
 
 
-class UpdateStrategy(ReadModel, frozen=True):
+class StatefulSetUpdateStrategy(ReadModel, frozen=True):
     """A StatefulSet's update strategy. (A Deployment's is under `strategy` and always replaces all pods.)"""
 
     type: str = ""
@@ -428,12 +428,12 @@ class WorkloadSpec(ReadModel, frozen=True):
     replicas: Count = 1
     selector: Selector = Selector()
     template: PodTemplate = PodTemplate()
-    update_strategy: UpdateStrategy | None = None
+    update_strategy: StatefulSetUpdateStrategy | None = None
     progress_deadline_seconds: Count | None = None
     paused: bool = False
 
 
-class Progress(Condition, frozen=True):
+class WorkloadCondition(Condition, frozen=True):
     """A condition of a workload. For a Deployment, `Progressing` has the time of the rollout's last progress, and
     `ReplicaFailure` the reason why pods can't be created."""
 
@@ -448,7 +448,7 @@ class WorkloadStatus(ReadModel, frozen=True):
     updated_replicas: Count = 0
     ready_replicas: Count = 0
     available_replicas: Count = 0
-    conditions: list[Progress] = []
+    conditions: list[WorkloadCondition] = []
 
 
 class _OwnedResources(ReadModel, frozen=True):

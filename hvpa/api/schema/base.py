@@ -183,10 +183,12 @@ _SUBJECT: Final = re.compile(r"^(Input|String|Tuple|Dictionary) should")
 def field_errors(error: ValidationError, *root: str) -> tuple[FieldError, ...]:
     """Returns pydantic's errors in the order of the model's fields, each with its path below `root`."""
     errors = islice(error.errors(include_url=False, include_input=False), MOST_ERRORS)
-    return tuple(FieldError(path_of((*root, *_location(details))), _message(details)) for details in errors)
+    return tuple(
+        FieldError(dotted_path((*root, *_location(details))), _message(details)) for details in errors
+    )
 
 
-def path_of(location: Sequence[str | int]) -> str:
+def dotted_path(location: Sequence[str | int]) -> str:
     """Returns `spec.list[1].labels[a/b]` for `("spec", "list", 1, "labels", "a/b")`."""
     path, inside_map = "", False
     for part in location:

@@ -57,7 +57,7 @@ class _Piece(NamedTuple):
     value: Plain = None
 
 
-class Text:
+class SourceText:
     """A text, its documents, and the positions of fields. Positions are calculated on demand, because most texts have
     no errors."""
 

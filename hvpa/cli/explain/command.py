@@ -118,6 +118,6 @@ def _drawn(observation: Observation, decision: Decision) -> bytes:
         if view is not None and view.items:
             why = ": no HPA metric measures a resource that has a VPA target"
         raise CommandError(f"{name}: there is no path to draw{why}")
-    plot = laboratory.load("hvpa_lab.plot", "--plot")
+    plot = laboratory.load_module("hvpa_lab.plot", "--plot")
     drawn: bytes = plot.draw(view, replicas.current, f"{name}, {format_timestamp(observation.now)}")
     return drawn

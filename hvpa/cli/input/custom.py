@@ -13,7 +13,7 @@ import msgspec
 from hvpa.api.objects.kinds import is_custom, kind_key
 from hvpa.api.objects.read_models import PodTemplate, Selector, Workload
 from hvpa.api.values.documents import Plain
-from hvpa.cli.input.files import Document, below
+from hvpa.cli.input.files import Document, value_at
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.targeting import Target
 from hvpa.kube.objects.workloads import scaled
@@ -27,8 +27,8 @@ def named_targets(documents: Iterable[Document], namespace: str) -> set[Target]:
     targets = set()
     for document in documents:
         for field in ("targetRef", "scaleTargetRef"):
-            reference = below(document.content, "spec", field)
-            version, kind, name = (below(reference, key) for key in ("apiVersion", "kind", "name"))
+            reference = value_at(document.content, "spec", field)
+            version, kind, name = (value_at(reference, key) for key in ("apiVersion", "kind", "name"))
             if isinstance(version, str) and isinstance(kind, str) and isinstance(name, str):
                 space = document.metadata.get("namespace", namespace)
                 targets.add(Target(str(space), kind_key(version, kind), name))
@@ -41,18 +41,20 @@ def is_workload(document: Document, key: Target | None, named: set[Target]) -> b
     if not is_custom(_version(document.content), document.kind):
         return False
     spec = document.content.get("spec")
-    has_pods = isinstance(below(spec, "template", "spec", "containers"), list) and below(spec, "selector")
+    has_pods = isinstance(value_at(spec, "template", "spec", "containers"), list) and value_at(
+        spec, "selector"
+    )
     return key in named or bool(has_pods)
 
 
 def read_custom(content: Mapping[str, Plain]) -> Workload:
     """The workload of an object of a custom kind. Raises msgspec.MsgspecError."""
     spec, status = content.get("spec"), content.get("status")
-    replicas = below(spec, "replicas")
+    replicas = value_at(spec, "replicas")
     replicas = 1 if replicas is None else replicas  # the API server's default
-    count, selector = below(status, "replicas"), below(status, "selector")
+    count, selector = value_at(status, "replicas"), value_at(status, "selector")
     if selector is None:
-        labels = below(spec, "selector") or {}
+        labels = value_at(spec, "selector") or {}
         is_flat = isinstance(labels, dict) and all(isinstance(label, str) for label in labels.values())
         label_selector = Selector(match_labels=labels) if is_flat else msgspec.convert(labels, type=Selector)
         selector = selector_text(label_selector)
@@ -62,8 +64,8 @@ def read_custom(content: Mapping[str, Plain]) -> Workload:
         "status": {"replicas": replicas if count is None else count, "selector": selector},
     }
     workload = scaled(_version(content), str(content["kind"]), msgspec.json.encode(scale))
-    template = below(spec, "template")
-    if not below(template, "spec", "containers"):
+    template = value_at(spec, "template")
+    if not value_at(template, "spec", "containers"):
         return workload
     full_spec = msgspec.structs.replace(workload.spec, template=msgspec.convert(template, type=PodTemplate))
     return msgspec.structs.replace(workload, spec=full_spec)

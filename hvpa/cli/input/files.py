@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from hvpa.api.schema.base import FieldError
-from hvpa.api.values.documents import Numbered, Plain, PlainError, Text
-from hvpa.cli.errors import CommandError, one_line
+from hvpa.api.values.documents import Numbered, Plain, PlainError, SourceText
+from hvpa.cli.errors import CommandError, plain_line
 
 STANDARD_INPUT: Final = "-"
 
@@ -24,7 +24,7 @@ class FileError(CommandError):
 
     def __init__(self, file: str, reason: str, line: int | None = None, column: int | None = None) -> None:
         at = ":".join(str(part) for part in (file, line, column) if part is not None)
-        self.file, self.reason = file, one_line(reason)
+        self.file, self.reason = file, plain_line(reason)
         self.line, self.column = line, column
         super().__init__(f"{at}: {self.reason}")
 
@@ -34,7 +34,7 @@ class Source:
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
-        self._text = Text(text)
+        self._text = SourceText(text)
 
     def documents(self) -> list[Numbered]:
         """The file's documents that are not empty. Raises FileError."""
@@ -117,7 +117,7 @@ def read_documents(
     `lenient` omits documents with neither `kind` nor `apiVersion`. If `skip` is given, it gets the error of each
     document that is not an object, and the document is skipped.
     """
-    source, contents = load(path)
+    source, contents = load_documents(path)
     documents: list[Document] = []
     for number, content in contents:
         if lenient and not (isinstance(content, dict) and {"kind", "apiVersion"} & content.keys()):
@@ -132,7 +132,7 @@ def read_documents(
     return documents
 
 
-def load(path: str) -> tuple[Source, list[Numbered]]:
+def load_documents(path: str) -> tuple[Source, list[Numbered]]:
     """The file's text, and its documents that are not empty. Raises FileError."""
     name = "standard input" if path == STANDARD_INPUT else path
     source = Source(name, _read(path, name))
@@ -183,7 +183,7 @@ def _objects(source: Source, number: int, root: str, content: Plain) -> Iterator
 def yaml_trap(document: Document, problem: FieldError) -> str:
     """The remedy for a text field that is true or false, because Off was written without quotes; empty for other
     problems."""
-    is_bool = isinstance(below(document.content, *problem.path.split(".")), bool)
+    is_bool = isinstance(value_at(document.content, *problem.path.split(".")), bool)
     if is_bool and ("'Off'" in problem.message or problem.message.startswith("must be text")):
         return 'write it in quotes, such as "Off": without them YAML reads Off and On as false and true'
     return ""
@@ -196,7 +196,7 @@ def _kind_of(value: Plain) -> str:
     return names.get(type(value), "nothing")
 
 
-def below(content: Plain, *names: str) -> Plain:
+def value_at(content: Plain, *names: str) -> Plain:
     """The value at these names; None if missing."""
     for name in names:
         content = content.get(name) if isinstance(content, dict) else None

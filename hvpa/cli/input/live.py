@@ -25,13 +25,13 @@ from hvpa.core.model import Objects, Settings
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import custom_target
-from hvpa.kube.cache.scales import NotScalable, read
+from hvpa.kube.cache.scales import NotScalable, read_scale
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.credentials import Credentials, own_namespace
 from hvpa.kube.client.discovery import resizes_pods, served
 from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.library import kube_config
-from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.pages import ListPage, read_list
 from hvpa.kube.client.paths import PathError
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.clock import SystemClock
@@ -199,7 +199,7 @@ class Reader:
         if custom is None:
             return None
         try:
-            workload = await read(self.transport, self.local, custom)
+            workload = await read_scale(self.transport, self.local, custom)
         except (ApiError, NotScalable) as error:
             self.local.set_custom(custom, None, str(error))
             return None
@@ -220,7 +220,7 @@ class Reader:
         """Store all objects of the namespace; returns False if the cluster does not serve the resource. Raises
         ApiError."""
 
-        def store_page(page: Page) -> None:
+        def store_page(page: ListPage) -> None:
             for item in page.items or ():
                 self._put(resource, item)
 

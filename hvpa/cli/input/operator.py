@@ -11,7 +11,7 @@ import msgspec
 from hvpa.api.objects.read_models import Instant, Int, ReadModel
 from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.timestamp import format_timestamp, readable_timestamp
-from hvpa.cli.errors import one_line
+from hvpa.cli.errors import plain_line
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.clock import SystemClock
@@ -94,7 +94,7 @@ async def operator_state(transport: Transport, lease: Key, hvpa: Key | None = No
     except ApiError as error:
         return OperatorState("unknown", why=_why(error, lease))
     except (Unreachable, msgspec.MsgspecError) as error:
-        return OperatorState("unknown", why=f"Lease {lease} can't be read: {one_line(error)}")
+        return OperatorState("unknown", why=f"Lease {lease} can't be read: {plain_line(error)}")
 
 
 async def _state(transport: Transport, name: Key) -> OperatorState:
@@ -146,4 +146,4 @@ def _why(error: ApiError, lease: Key) -> str:
         )
     if error.status == _FORBIDDEN:
         return f"no right to get Lease {lease}"
-    return f"Lease {lease} can't be read: {one_line(error)}"
+    return f"Lease {lease} can't be read: {plain_line(error)}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from hvpa.api.values.documents import Plain
-from hvpa.cli.input.files import below
+from hvpa.cli.input.files import value_at
 
 _Converted = dict[str, Plain]
 _ANNOTATIONS: Final = "autoscaling.alpha.kubernetes.io/"
@@ -33,7 +33,7 @@ def hpa_of_v1(content: _Converted) -> _Converted:
     if behavior := _annotated(content, "behavior", dict):
         spec["behavior"] = behavior
     measured = [_current(metric) for metric in _annotated(content, "current-metrics", list)]
-    if current is not None and not any(below(metric, "resource", "name") == "cpu" for metric in measured):
+    if current is not None and not any(value_at(metric, "resource", "name") == "cpu" for metric in measured):
         measured.append(_utilization("current", current) | {"type": "Resource"})
     if measured:
         status["currentMetrics"] = measured
@@ -112,8 +112,8 @@ def _current(metric: Plain) -> Plain:
 
 def _details(metric: Plain) -> tuple[str, dict[str, Plain] | None]:
     """The field of a metric's details, and the details; None for a metric without details."""
-    field = _FIELDS.get(str(below(metric, "type")), "")
-    old = below(metric, field)
+    field = _FIELDS.get(str(value_at(metric, "type")), "")
+    old = value_at(metric, field)
     return field, old if isinstance(old, dict) else None
 
 
@@ -133,7 +133,7 @@ def _utilization(field: str, percent: Plain) -> dict[str, Plain]:
 
 def _annotated(content: _Converted, name: str, kind: type) -> Any:
     """The JSON value of an autoscaling/v1 annotation; empty if missing or of another type."""
-    text = below(content, "metadata", "annotations", f"{_ANNOTATIONS}{name}")
+    text = value_at(content, "metadata", "annotations", f"{_ANNOTATIONS}{name}")
     try:
         annotation = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):

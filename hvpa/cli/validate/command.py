@@ -13,14 +13,14 @@ from hvpa.cli.errors import DONE, WRONG
 from hvpa.cli.input.files import STANDARD_INPUT, Document, FileError, read_documents
 from hvpa.cli.validate.inputs import (
     LEFT_OUT,
-    Finding,
+    InputFinding,
     Inputs,
     from_kustomizations,
     from_names,
     of_field,
     of_file,
 )
-from hvpa.cli.validate.object_set import Read, review_set
+from hvpa.cli.validate.object_set import ValidHvpa, review_set
 from hvpa.core.spec.amounts import review_amounts
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.spec.ranges import review_ranges, review_resizes
@@ -74,24 +74,24 @@ def _check(inputs: Inputs) -> int:
             documents += read_documents(path, lenient=not named)
         except FileError as error:
             findings.append(of_file(error))
-    valid: list[Read] = []
+    valid: list[ValidHvpa] = []
     for document in documents:
         if document.kind == _KUSTOMIZATION:
-            findings.append(Finding("note", document.file, document.line(), LEFT_OUT))
+            findings.append(InputFinding("note", document.file, document.line(), LEFT_OUT))
         elif is_hvpa(document):
             count += 1
             problems = problems_of(document)
             findings += [of_field(document, problem) for problem in problems]
             spec, _ = parse_spec(document.content.get("spec"))
             if spec is not None and not problems:
-                valid.append(Read(document, spec))
+                valid.append(ValidHvpa(document, spec))
     for hvpa in valid:
         remarks = [*review(hvpa.spec), *review_ranges(hvpa.spec), *review_resizes(hvpa.spec)]
         remarks += [*review_amounts(hvpa.document.content["spec"]), *review_set(hvpa, valid, documents)]
         findings += [of_field(hvpa.document, remark) for remark in remarks]
     if not count and not inputs.count("error"):
         files = ", ".join("standard input" if name == STANDARD_INPUT else name for name in inputs.files)
-        findings.append(Finding("error", files, None, "no Hvpa in it"))
+        findings.append(InputFinding("error", files, None, "no Hvpa in it"))
     order = {path: number for number, path in enumerate(inputs.files)}
     findings.sort(key=lambda finding: (order.get(finding.file, -1), finding.line or 0))
     return count

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 from hvpa.api.schema.base import FieldError
 from hvpa.api.suggest import suggestion
 from hvpa.api.values.documents import Plain
-from hvpa.cli.errors import one_line
-from hvpa.cli.input.files import STANDARD_INPUT, Document, FileError, load, yaml_trap
+from hvpa.cli.errors import plain_line
+from hvpa.cli.input.files import STANDARD_INPUT, Document, FileError, load_documents, yaml_trap
 from hvpa.core.spec.review import Remark
 
 SUFFIXES: Final = (".json", ".yaml", ".yml")
@@ -53,7 +53,7 @@ skipped input."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class InputFinding:
     """A finding: its severity, place, object, reason and remedy."""
 
     severity: Severity
@@ -69,7 +69,7 @@ class Finding:
         at = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         reason = f"{self.reason}; {self.remedy}" if self.remedy else self.reason
         parts = (at, self.severity, self.object, self.path, reason)
-        return one_line(": ".join(part for part in parts if part))
+        return plain_line(": ".join(part for part in parts if part))
 
     def as_json(self) -> dict[str, Any]:
         """The finding as an object; fields that do not apply are null."""
@@ -77,17 +77,17 @@ class Finding:
         return {"field" if name == "path" else name: getattr(self, name) or None for name in names}
 
 
-def of_file(error: FileError) -> Finding:
+def of_file(error: FileError) -> InputFinding:
     """The error of a file that does not contain objects."""
-    return Finding("error", error.file, error.line, error.reason, column=error.column)
+    return InputFinding("error", error.file, error.line, error.reason, column=error.column)
 
 
-def of_field(document: Document, fault: FieldError | Remark) -> Finding:
+def of_field(document: Document, fault: FieldError | Remark) -> InputFinding:
     """The error of a field, with a suggestion, or its warning."""
     file, line, title, path = document.file, document.line(fault.path), document.title, fault.path
     if isinstance(fault, Remark):
-        return Finding("warning", file, line, fault.reason, fault.remedy, title, path)
-    return Finding("error", file, line, fault.message, _remedy(document, fault), title, path)
+        return InputFinding("warning", file, line, fault.reason, fault.remedy, title, path)
+    return InputFinding("error", file, line, fault.message, _remedy(document, fault), title, path)
 
 
 def _remedy(document: Document, problem: FieldError) -> str:
@@ -103,7 +103,7 @@ class Inputs:
 
     files: dict[str, bool] = field(default_factory=dict)
     """Whether the user named the file; False for a file of a folder, which may contain other YAML."""
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[InputFinding] = field(default_factory=list)
     followed: set[Path] = field(default_factory=set)
 
     def count(self, severity: Severity) -> int:
@@ -112,11 +112,11 @@ class Inputs:
 
     def error(self, path: object, reason: str, line: int | None = None) -> None:
         """Report a problem of a folder or a kustomization."""
-        self.findings.append(Finding("error", str(path), line, reason))
+        self.findings.append(InputFinding("error", str(path), line, reason))
 
     def note(self, path: object, line: int | None, reason: str, remedy: str = "") -> None:
         """Report skipped input."""
-        self.findings.append(Finding("note", str(path), line, reason, remedy))
+        self.findings.append(InputFinding("note", str(path), line, reason, remedy))
 
 
 def from_names(names: Sequence[str], recursive: bool) -> Inputs:
@@ -168,7 +168,7 @@ def _follow(folder: Path, inputs: Inputs) -> None:
         inputs.error(folder, "no kustomization.yaml in it")
         return
     try:
-        source, documents = load(str(path))
+        source, documents = load_documents(str(path))
     except FileError as error:
         inputs.findings.append(of_file(error))
         return

@@ -19,7 +19,7 @@ from hvpa.api.hvpa.templates import ContainerPolicy
 from hvpa.api.objects.read_models import policies_by_name
 from hvpa.api.values.documents import Plain
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.cli.input.files import Document, below
+from hvpa.cli.input.files import Document, value_at
 from hvpa.core.model import GROUP
 from hvpa.core.spec.ranges import POLICIES
 from hvpa.core.spec.review import Remark, are_off, has_vpa
@@ -31,7 +31,7 @@ _KEDA: Final = "ScaledObject"
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ValidHvpa:
     """An Hvpa without errors: its document and its spec."""
 
     document: Document
@@ -43,7 +43,9 @@ class Read:
         return self.document.metadata.get("name")
 
 
-def review_set(hvpa: Read, hvpas: Sequence[Read], documents: Sequence[Document]) -> Iterator[Remark]:
+def review_set(
+    hvpa: ValidHvpa, hvpas: Sequence[ValidHvpa], documents: Sequence[Document]
+) -> Iterator[Remark]:
     """The remarks on `hvpa`, given all `hvpas` and all `documents` of the input."""
     near = [other for other in documents if _namespace(other) == _namespace(hvpa.document)]
     yield from _same_target(hvpa, [other for other in hvpas if other is not hvpa and other.document in near])
@@ -60,7 +62,7 @@ def review_set(hvpa: Read, hvpas: Sequence[Read], documents: Sequence[Document])
         yield from _scaled_by_others(hvpa, near)
 
 
-def _same_target(hvpa: Read, others: Sequence[Read]) -> Iterator[Remark]:
+def _same_target(hvpa: ValidHvpa, others: Sequence[ValidHvpa]) -> Iterator[Remark]:
     target = hvpa.spec.target_ref
     for other in others:
         if other.name == hvpa.name and hvpa.name is not None:
@@ -219,7 +221,7 @@ def _keeps_pods(workload: Document) -> str:
 
 
 # --- other autoscalers ------------------------------------------------------------------------------------------
-def _scaled_by_others(hvpa: Read, documents: Sequence[Document]) -> Iterator[Remark]:
+def _scaled_by_others(hvpa: ValidHvpa, documents: Sequence[Document]) -> Iterator[Remark]:
     for other in documents:
         at = other.place
         name = other.metadata.get("name")
@@ -229,7 +231,7 @@ def _scaled_by_others(hvpa: Read, documents: Sequence[Document]) -> Iterator[Rem
             yield from _foreign_vpa(hvpa, other, name, at)
 
 
-def _foreign_hpa(hvpa: Read, other: Document, name: Plain, at: str) -> Iterator[Remark]:
+def _foreign_hpa(hvpa: ValidHvpa, other: Document, name: Plain, at: str) -> Iterator[Remark]:
     reference = _below(other.content, "spec", "scaleTargetRef")
     if other.kind == _HPA and hvpa.spec.hpa.name is not None and hvpa.spec.hpa.name == name:
         group = str(reference.get("apiVersion", "")).partition("/")[0]
@@ -252,7 +254,7 @@ def _foreign_hpa(hvpa: Read, other: Document, name: Plain, at: str) -> Iterator[
         )
 
 
-def _foreign_vpa(hvpa: Read, other: Document, name: Plain, at: str) -> Iterator[Remark]:
+def _foreign_vpa(hvpa: ValidHvpa, other: Document, name: Plain, at: str) -> Iterator[Remark]:
     mode = _below(other.content, "spec", "updatePolicy").get("updateMode")
     acts = mode not in ("Off", False)  # unquoted, YAML reads Off as false
     if not acts:
@@ -284,7 +286,7 @@ def _adopted(other: Document, deploy: bool, selector: LabelSelector) -> bool:
 
 def _below(content: Plain, *names: str) -> dict[str, Plain]:
     """The object at these names; empty if missing."""
-    mapping = below(content, *names)
+    mapping = value_at(content, *names)
     return mapping if isinstance(mapping, dict) else {}
 
 

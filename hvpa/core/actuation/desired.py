@@ -21,17 +21,17 @@ from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import changes, present_resources, read_all, wire
 
 NOTHING: Final = ResourceRequirements({}, {})
-Sizes = Mapping[str, ResourceRequirements]
+ContainerSizes = Mapping[str, ResourceRequirements]
 """Resources by container."""
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
-def sizes_of(containers: Sequence[RecommendedContainer]) -> Sizes:
+def sizes_of(containers: Sequence[RecommendedContainer]) -> ContainerSizes:
     """Returns the resources of the status by container."""
     return read_all({container.name: container for container in containers})
 
 
-def recorded(sizes: Sizes) -> tuple[RecommendedContainer, ...]:
+def recorded(sizes: ContainerSizes) -> tuple[RecommendedContainer, ...]:
     """Returns resources by container in the form of the status."""
     return tuple(
         RecommendedContainer(name=name, requests=wire(size.requests), limits=wire(size.limits))
@@ -57,7 +57,7 @@ def differing(have: ResourceRequirements, wanted: ResourceRequirements) -> Resou
     )
 
 
-def had(present: Sizes, changed: Sizes) -> Sizes:
+def had(present: ContainerSizes, changed: ContainerSizes) -> ContainerSizes:
     """Returns the previous values of the resources in `changed`."""
     return {
         name: by_section(
@@ -69,7 +69,7 @@ def had(present: Sizes, changed: Sizes) -> Sizes:
     }
 
 
-def moved(present: Sizes, wanted: Sizes) -> tuple[frozenset[Resource], frozenset[Resource]]:
+def moved(present: ContainerSizes, wanted: ContainerSizes) -> tuple[frozenset[Resource], frozenset[Resource]]:
     """Returns the resources that rise in some container, and those that fall in some container. Containers missing in
     `present` are ignored."""
     moves = [
@@ -85,7 +85,7 @@ def moved(present: Sizes, wanted: Sizes) -> tuple[frozenset[Resource], frozenset
 
 
 # --- the status ------------------------------------------------------------------------------------------------------
-def size_of_new_pods(desired: DesiredSize | None) -> Sizes:
+def size_of_new_pods(desired: DesiredSize | None) -> ContainerSizes:
     """Returns the size that pods are created with. During a trial it is the size before the trial."""
     if desired is None:
         return {}
@@ -122,7 +122,7 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
 
 
 def next_desired(
-    clock: Clock, observation: ObservedState, replicas: int, containers: Sizes, changed: Set[str]
+    clock: Clock, observation: ObservedState, replicas: int, containers: ContainerSizes, changed: Set[str]
 ) -> DesiredSize:
     """Returns the next `status.desired`: the decided replicas, and the resources that this decision (containers in
     `changed`) or an earlier decision changed. Users may edit the pod template, so a value counts as decided only if it

@@ -14,7 +14,7 @@ from typing import Final
 
 from hvpa.api.objects.read_models import Pod, PodCondition, condition
 from hvpa.api.values.quantity import RESOURCES, Resource
-from hvpa.core.actuation.desired import Sizes, by_section
+from hvpa.core.actuation.desired import ContainerSizes, by_section
 from hvpa.core.model import ResourceRequirements
 
 RESIZE_PENDING: Final = "PodResizePending"
@@ -56,7 +56,7 @@ def resources_named(message: str) -> frozenset[Resource]:
     return named if named != ALL else frozenset()
 
 
-def lowered_limits(present: Sizes, gaps: Sizes) -> dict[str, int]:
+def lowered_limits(present: ContainerSizes, gaps: ContainerSizes) -> dict[str, int]:
     """Returns the memory limits, by container, that the kubelet has not lowered yet."""
     return {
         name: limit

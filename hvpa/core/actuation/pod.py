@@ -19,7 +19,7 @@ import msgspec
 
 from hvpa.api.objects.read_models import ContainerStatus, Pod, PodCondition, condition
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, had, moved
+from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, had, moved
 from hvpa.core.actuation.kubelet import (
     ALL,
     INFEASIBLE,
@@ -58,7 +58,7 @@ MOST_REFUSALS: Final = 3
 """After this many refusals in a row (over three minutes) the size is too much: a LimitRange or a quota forbids it. A
 resize that exceeds the pod's node counts as refused this often at once."""
 
-State = Literal["resized", "in_progress", "deferred", "infeasible", "waiting"]
+ResizeProgress = Literal["resized", "in_progress", "deferred", "infeasible", "waiting"]
 Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
 
 
@@ -66,7 +66,7 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     """A pod, its state and the resize that is due."""
 
     pod: Pod
-    state: State
+    state: ResizeProgress
     why: str = ""
     """Reason of the state."""
     resize: PodResize | None = None
@@ -88,7 +88,7 @@ class PodComparison(NamedTuple):
     """The size that pods are compared with."""
 
     context: GateContext
-    sizes: Sizes
+    sizes: ContainerSizes
     """Desired resources by container."""
     since: dt.datetime
     """When the size was decided."""
@@ -97,7 +97,7 @@ class PodComparison(NamedTuple):
 
     @classmethod
     def of(
-        cls, context: GateContext, observation: ObservedState, sizes: Sizes, since: dt.datetime
+        cls, context: GateContext, observation: ObservedState, sizes: ContainerSizes, since: dt.datetime
     ) -> PodComparison:
         """Returns the comparison for the observed state."""
         return cls(context, sizes, since, observation.memory_use, by_pod(observation.refused_resizes))
@@ -131,7 +131,7 @@ class PodComparison(NamedTuple):
                 return state  # otherwise it is judged once it has the rest
         return self._state_under_way(pod, restarts)
 
-    def _state_at_rest(self, pod: Pod, spec: Sizes, used: Mapping[str, int]) -> PodState:
+    def _state_at_rest(self, pod: Pod, spec: ContainerSizes, used: Mapping[str, int]) -> PodState:
         """Returns the state of a pod that has the resources of its spec. It is not resized further while it uses this
         much memory."""
         if used and (kept := sorted(self._due_changes(pod, spec, {}))):
@@ -161,7 +161,7 @@ class PodComparison(NamedTuple):
                 used |= {name: max(used.get(name, 0), amount) for name, amount in refusal.used.items()}
         return used
 
-    def _due_changes(self, pod: Pod, sizes: Sizes, used: Mapping[str, int] | None) -> Sizes:
+    def _due_changes(self, pod: Pod, sizes: ContainerSizes, used: Mapping[str, int] | None) -> ContainerSizes:
         """Returns the changes that are due to containers with these `sizes` (from the pod's spec) and this memory
         usage. `used` None: no memory limit is lowered now. Identical containers share an object."""
         is_guaranteed = qos_class(pod, sizes.values()) == "Guaranteed"
@@ -178,7 +178,12 @@ class PodComparison(NamedTuple):
         return due
 
     def _put_back_refused(
-        self, pod: Pod, spec: Sizes, present: Sizes, gaps: Sizes, due: Sizes
+        self,
+        pod: Pod,
+        spec: ContainerSizes,
+        present: ContainerSizes,
+        gaps: ContainerSizes,
+        due: ContainerSizes,
     ) -> PodState | None:
         """Returns the resize that sets parts of the spec back to the containers' actual resources, together with the
         other changes that are due. The parts are a memory limit that the kubelet refuses, and parts that block a raise
@@ -226,7 +231,7 @@ class PodComparison(NamedTuple):
         )
 
     def _refusals(
-        self, pod: Pod, sizes: Sizes, limits: Mapping[str, int], resources: frozenset[Resource]
+        self, pod: Pod, sizes: ContainerSizes, limits: Mapping[str, int], resources: frozenset[Resource]
     ) -> tuple[RefusedResize, ...]:
         """Returns the records of resources that the kubelet refuses and that the pod still needs at these sizes: memory
         `limits` and infeasible `resources`."""
@@ -268,7 +273,7 @@ class PodComparison(NamedTuple):
         return msgspec.structs.replace(stuck, resize=None, restarts=False)
 
     def _without_refused(
-        self, pod: Pod, spec: Sizes, gaps: Sizes, due: Sizes, refused: PodState
+        self, pod: Pod, spec: ContainerSizes, gaps: ContainerSizes, due: ContainerSizes, refused: PodState
     ) -> PodState | None:
         """Returns the resize without the resource that its refusal names as too much, such as `allocatable resources:
         cpu, requested: 64000`. None if the resize may be accepted later, the refusal names no resource, or nothing else
@@ -292,7 +297,7 @@ class PodComparison(NamedTuple):
         pending = fresh(pod, RESIZE_PENDING)
         answer = pending or fresh(pod, RESIZE_IN_PROGRESS)
         why = "the kubelet has not answered" if answer is None else answer.message
-        state: State = "in_progress" if pending is None else "deferred"
+        state: ResizeProgress = "in_progress" if pending is None else "deferred"
         return PodState(pod, state, why, restarts=restarts, is_stuck=self._is_late(pod, answer))
 
     def _is_late(self, pod: Pod, pod_condition: PodCondition | None) -> bool:
@@ -307,7 +312,7 @@ class PodComparison(NamedTuple):
         return self.context.clock.is_past(after(begun, self.context.spec.strategy.timeout))
 
 
-def _state_with_resize(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
+def _state_with_resize(pod: Pod, have: ContainerSizes, due: ContainerSizes, restarts: bool) -> PodState:
     """Returns a pod that is due for a resize, or can't be resized. Identical containers are checked once."""
     kinds = {(id(size), id(due.get(name))): name for name, size in have.items()}.values()
     first = {name: due[name] for name in kinds if name in due}
@@ -325,7 +330,7 @@ def _state_with_resize(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> Pod
     return PodState(pod, "waiting", resize=resize, raises=raises, lowers=lowers, restarts=restarts)
 
 
-def _resize_body(pod: Pod, due: Sizes) -> Mapping[str, object]:
+def _resize_body(pod: Pod, due: ContainerSizes) -> Mapping[str, object]:
     """Returns the body of a resize. Containers with the same resources share a text."""
     written = {id(change): changes(NOTHING, change) for change in due.values()}
     containers = [{"name": name, "resources": written[id(due[name])]} for name in sorted(due)]
@@ -375,14 +380,14 @@ def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
     return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _gaps(present: Sizes, wanted: Sizes) -> Sizes:
+def _gaps(present: ContainerSizes, wanted: ContainerSizes) -> ContainerSizes:
     """Returns, for each container, the part of the spec's size that it does not have yet. A container that has not
     started yet starts with the spec's size."""
     gaps = {name: differing(present[name], size) for name, size in wanted.items() if present[name] != size}
     return {name: gap for name, gap in gaps.items() if gap != NOTHING}
 
 
-def _spec_sizes(pod: Pod) -> Sizes:
+def _spec_sizes(pod: Pod) -> ContainerSizes:
     return read_all({container.name: container.resources for container in pod.spec.containers})
 
 
@@ -397,12 +402,12 @@ def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
     return read_all(reported(pod))
 
 
-def _changed_sizes(sizes: Sizes, changed: Sizes) -> Sizes:
+def _changed_sizes(sizes: ContainerSizes, changed: ContainerSizes) -> ContainerSizes:
     """Returns the sizes with these changes."""
     return {name: by_section(or_, size, changed.get(name, NOTHING)) for name, size in sizes.items()}
 
 
-def _restarting_containers(pod: Pod, changed: Sizes) -> set[str]:
+def _restarting_containers(pod: Pod, changed: ContainerSizes) -> set[str]:
     """Returns the containers that restart when these resources change."""
     restarting = set()
     for container in pod.spec.containers:

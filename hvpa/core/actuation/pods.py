@@ -15,7 +15,7 @@ from hvpa.api.hvpa.status import Actuation, DesiredSize
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES
-from hvpa.core.actuation.desired import Sizes, moved, size_of_new_pods, sizes_of
+from hvpa.core.actuation.desired import ContainerSizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import PodComparison, PodState, is_ready, own_pods, ran_out_of_memory
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize
@@ -124,7 +124,7 @@ def held_by(context: GateContext, *, up: bool, down: bool) -> str:
     return ""
 
 
-def template_held(context: GateContext, target: Workload, sizes: Sizes) -> str:
+def template_held(context: GateContext, target: Workload, sizes: ContainerSizes) -> str:
     """Same as `held_by` for a change of the pod template to these sizes."""
     raised, lowered = moved(present_resources(target.spec.template.spec.containers), sizes)
     return held_by(context, up=bool(raised), down=bool(lowered))

@@ -10,7 +10,7 @@ from msgspec import structs
 from hvpa.api.hvpa.status import DesiredSize, HpaScalingStatus, Refusal, RefusedChange
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES
-from hvpa.core.actuation.desired import Sizes, as_desired, sizes_of
+from hvpa.core.actuation.desired import ContainerSizes, as_desired, sizes_of
 from hvpa.core.gates.backoff import HOUR, key_of, refusal_wait, refused_until
 from hvpa.core.gates.gates import REFUSED
 from hvpa.core.model import (
@@ -60,7 +60,9 @@ def with_refusal(
     return structs.replace(observation, **{axis: axis_state.model_copy(update={"refused": refusal})})
 
 
-def _changed_requests(observation: ScalableState, sizes: Sizes) -> Iterator[tuple[ResourceKey, int, int]]:
+def _changed_requests(
+    observation: ScalableState, sizes: ContainerSizes
+) -> Iterator[tuple[ResourceKey, int, int]]:
     """Yields the requests of the pod template that these sizes change: key, current value and wanted value."""
     for name, before in present_resources(observation.target.spec.template.spec.containers).items():
         for resource in RESOURCES if name in sizes else ():

@@ -31,7 +31,13 @@ from hvpa.core.model import ObservedState, ScalableState, WorkloadPatch
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import NO_NODE_FOR
 from hvpa.core.workload.containers import present_resources, read_all
-from hvpa.core.workload.own_rollout import NEVER_REPLACING, can_be_held, controls, partition_of, replaces_pods
+from hvpa.core.workload.own_rollout import (
+    NEVER_REPLACING,
+    can_be_held,
+    partition_of,
+    replaces_pods,
+    rollout_controls,
+)
 from hvpa.core.workload.rollout import runs_template
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
@@ -180,7 +186,7 @@ def with_record(
     if record is None:
         return patch
     number = _canary_count(context, target) if record.previous else target.status.updated_replicas
-    spec |= controls(target, observation.rollout, record, number)
+    spec |= rollout_controls(target, observation.rollout, record, number)
     record = record.model_copy(update={"generation": target.metadata.generation + bool(spec)})
     text = msgspec.json.encode(to_wire(record), order="sorted").decode()
     annotations = {**metadata.get("annotations", {}), ROLLOUT: text}

@@ -14,7 +14,7 @@ from hvpa.api.hvpa.actuation import Canary
 from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RolledBack
 from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import Resource
-from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, had, recorded, sizes_of
+from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, had, recorded, sizes_of
 from hvpa.core.actuation.pod import (
     PodComparison,
     PodState,
@@ -97,7 +97,7 @@ def _states(
     return [comparison.at(pod) for pod in pods]
 
 
-def largest_of(pods: Sequence[Pod]) -> Sizes:
+def largest_of(pods: Sequence[Pod]) -> ContainerSizes:
     """Returns the largest resources of each container among these pods."""
 
     def larger(amounts: Mapping[Resource, int], others: Mapping[Resource, int]) -> Mapping[Resource, int]:
@@ -111,7 +111,12 @@ def largest_of(pods: Sequence[Pod]) -> Sizes:
 
 
 def failure(
-    canary: Canary, pod: Pod, sizes: tuple[Sizes, Sizes], since: dt.datetime, *, is_over: bool
+    canary: Canary,
+    pod: Pod,
+    sizes: tuple[ContainerSizes, ContainerSizes],
+    since: dt.datetime,
+    *,
+    is_over: bool,
 ) -> str:
     """Returns how a pod with the new size fails; empty if it does not. `sizes` are the size before and the new size."""
     before, then = [
@@ -130,7 +135,12 @@ def failure(
 
 
 def _rolled_back_size(
-    context: GateContext, observation: ObservedState, size: DesiredSize, previous: Sizes, why: str, pod: Pod
+    context: GateContext,
+    observation: ObservedState,
+    size: DesiredSize,
+    previous: ContainerSizes,
+    why: str,
+    pod: Pod,
 ) -> tuple[DesiredSize, RolledBack]:
     """Returns the desired size with `previous` instead of the size that failed on a pod."""
     assert observation.status.desired is not None
@@ -141,7 +151,11 @@ def _rolled_back_size(
 
 
 def taken_back(
-    context: GateContext, observation: ObservedState, failed: Sizes, previous: Sizes, why: str
+    context: GateContext,
+    observation: ObservedState,
+    failed: ContainerSizes,
+    previous: ContainerSizes,
+    why: str,
 ) -> RolledBack:
     """Returns the record of the sizes that failed and of the sizes before them."""
     changes = tuple(

@@ -23,7 +23,7 @@ from hvpa.core.gates.gates import (
 from hvpa.core.model import Blocked, Direction, ObservedState, ScalableState, Unknown
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, last_recommended
 from hvpa.core.recommenders.estimate import SETTLING
-from hvpa.core.rules import Figures, Wait
+from hvpa.core.rules import GateFigures, Wait
 from hvpa.core.state import step_time
 from hvpa.core.values.clock import after
 from hvpa.core.values.weight import Bounds
@@ -284,5 +284,5 @@ def _change(
         refused_until=refused_until(observation.horizontal.refused, context.clock, current, reported),
         measured_at=way.measured_at,
         small_until=NO_CLOCK if is_small and not way.begun else None,
-        least=Figures(least=smallest, source=least.source),
+        least=GateFigures(least=smallest, source=least.source),
     )

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
-from hvpa.core.axes.steps import OVERRIDE_EVERY, Record, RequestsResult, Step
+from hvpa.core.axes.steps import OVERRIDE_EVERY, AxisRecord, RequestsResult, ResourceStep
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
     MAINTENANCE_WINDOW,
@@ -26,7 +26,7 @@ from hvpa.core.gates.gates import (
 from hvpa.core.model import Direction, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
-from hvpa.core.rules import Figures, Rules, params_of
+from hvpa.core.rules import GateFigures, Rules, params_of
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, is_same_size, round_up, scale_limit
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.weight import FULL
@@ -71,7 +71,7 @@ class RequestsAxis:
         path."""
         self.spec = observation.spec.vpa
         self.present = present_resources(observation.workload.spec.template.spec.containers)
-        self.record = Record(observation.vertical, self.present, context)
+        self.record = AxisRecord(observation.vertical, self.present, context)
         self.pending = {
             (pending.container, pending.resource, pending.direction): pending
             for pending in observation.vertical.pending
@@ -119,7 +119,7 @@ class RequestsAxis:
         *,
         measured_at: dt.datetime | None = None,
         moved_from: int | None = None,
-    ) -> Step | None:
+    ) -> ResourceStep | None:
         """Returns the change of a request to `wanted` at weight `ppm`, in the form that gates check. None if nothing
         changes, or if a request inside its bounds would change only by a rounding error. `measured_at`: until when the
         change waits for the HPA's measurement."""
@@ -156,12 +156,12 @@ class RequestsAxis:
             raised_until=raised_until,
             measured_at=measured_at,
             small_until=small_until,
-            least=Figures(wait, least, min_change.source),
+            least=GateFigures(wait, least, min_change.source),
         )
         passes = RELIEVED if self.starving and up and not starves else frozenset[str]()
-        return Step(item, wanted, ppm, change, passes, pending=pending, moved_from=moved_from)
+        return ResourceStep(item, wanted, ppm, change, passes, pending=pending, moved_from=moved_from)
 
-    def hold(self, step: Step) -> Hold | None:
+    def hold(self, step: ResourceStep) -> Hold | None:
         """Returns the hold of a step, if a gate blocks it."""
         return first_hold(step.change, self.context, step.passes)
 
@@ -198,7 +198,7 @@ class RequestsAxis:
         return Pending(container=item.container, resource=item.resource, direction=direction, since=since)
 
     # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
-    def raise_now(self, item: ContainerResource) -> Step | None:
+    def raise_now(self, item: ContainerResource) -> ResourceStep | None:
         """Returns the raise of a starving container's memory, which precedes all other changes. None if there is none,
         or if the last raise was less than ten minutes ago."""
         raised = self.raises.get(item.key)
@@ -208,7 +208,7 @@ class RequestsAxis:
         starving = self.observation.legacy_override or item.container in self.observation.pods.starving
         return item.resource == "memory" and starving
 
-    def _memory_raise(self, item: ContainerResource) -> Step | None:
+    def _memory_raise(self, item: ContainerResource) -> ResourceStep | None:
         """Returns the raise of a starving container's memory. None if the container does not starve or has the maximum.
         If the raise restarts no pod, it does not wait for a maintenance window."""
         wanted = self._enough_memory(item) if self._starves(item) else 0
@@ -218,7 +218,7 @@ class RequestsAxis:
         until = None if before is None else self.clock.held_until(before.time, OVERRIDE_EVERY)
         change = structs.replace(self._change(item, wanted), raised_until=until)
         passes = OVERRIDDEN if self.disruptive else OVERRIDDEN | {MAINTENANCE_WINDOW}
-        return Step(item, wanted, FULL, change, passes, override=True)
+        return ResourceStep(item, wanted, FULL, change, passes, override=True)
 
     def _enough_memory(self, item: ContainerResource) -> int:
         """Returns the VPA's target if it is above the request. Otherwise it returns 120 % of the request, at least
@@ -249,7 +249,9 @@ class RequestsAxis:
         until = self.clock.held_until(before.time, OVERRIDE_EVERY)
         return None if raised is None or until is None else (raised * OOM_FOLLOWED, until)
 
-    def _with_raises(self, decided: Sequence[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
+    def _with_raises(
+        self, decided: Sequence[tuple[ResourceStep, Hold | None]]
+    ) -> list[tuple[ResourceStep, Hold | None]]:
         """Adds raises that wait for their ten minutes. Each replaces another change of the same memory, except a change
         that raises it sooner."""
         reported = {step.item.key: (step, hold) for step, hold in decided}
@@ -261,7 +263,7 @@ class RequestsAxis:
         return list(reported.values())
 
     # --- the result --------------------------------------------------------------------------------------------------
-    def result(self, decided: Sequence[tuple[Step, Hold | None]]) -> RequestsResult:
+    def result(self, decided: Sequence[tuple[ResourceStep, Hold | None]]) -> RequestsResult:
         """Returns the result for all requests and limits, from the wanted changes and their holds."""
         reported = self._with_raises(decided)
         applied = [step for step, hold in decided if hold is None]
@@ -287,7 +289,7 @@ class RequestsAxis:
             ),
         )
 
-    def _resources(self, steps: Sequence[Step]) -> Mapping[str, ResourceRequirements]:
+    def _resources(self, steps: Sequence[ResourceStep]) -> Mapping[str, ResourceRequirements]:
         """Returns the resources of all containers after these steps."""
         resources = dict(self.present)
         for step in steps:
@@ -299,7 +301,7 @@ class RequestsAxis:
             )
         return resources
 
-    def _scaled_limit(self, step: Step) -> int | None:
+    def _scaled_limit(self, step: ResourceStep) -> int | None:
         """Returns the limit that goes with a step's request; None if there is none."""
         item = step.item
         if not item.scales_limit:
@@ -315,7 +317,7 @@ def _may_pass(item: ContainerResource, wanted: int, least: int) -> bool:
     return (wanted - item.current) >= min(ceil_div(item.current, 10), ceil_div(least, 2))
 
 
-def _raises_before(waiting: Hold | None, decided: tuple[Step, Hold | None] | None) -> bool:
+def _raises_before(waiting: Hold | None, decided: tuple[ResourceStep, Hold | None] | None) -> bool:
     """Whether another change raises the request before the gate of the `waiting` raise opens."""
     if decided is None or decided[0].direction == "down" or waiting is None:
         return False

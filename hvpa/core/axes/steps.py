@@ -22,7 +22,7 @@ OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
 """Minimum time between two raises of a container's memory after an OOM (DESIGN 6.4)."""
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
+class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     """A wanted change of a container resource."""
 
     item: ContainerResource
@@ -105,7 +105,7 @@ class RequestsResult(msgspec.Struct, frozen=True, gc=False):
     """Container resources without a request."""
 
 
-class Record:
+class AxisRecord:
     """The axis's record: the targets that requests were blended from, pending changes, raised memory, and the contest
     with another client. `present` are the containers' current resources."""
 
@@ -139,10 +139,10 @@ class Record:
         before = self.applied_from.get(item.key)
         return 0 if before is None else before.small_steps or 0
 
-    def after(self, decided: Sequence[tuple[Step, Hold | None]]) -> VerticalAxis:
+    def after(self, decided: Sequence[tuple[ResourceStep, Hold | None]]) -> VerticalAxis:
         """Returns the record after this decision. Waiting changes stay pending, even if HVPA must not apply
         anything."""
-        applied: list[Step] = []
+        applied: list[ResourceStep] = []
         waiting: list[Pending] = []
         for step, hold in decided:
             if hold is None and self.context.applies:
@@ -167,7 +167,7 @@ class Record:
             update["set_back"] = self.contest.record
         return self.axis.model_copy(update=update) if update else self.axis
 
-    def _applied_from_after(self, applied: Sequence[Step]) -> tuple[AppliedTarget, ...]:
+    def _applied_from_after(self, applied: Sequence[ResourceStep]) -> tuple[AppliedTarget, ...]:
         """Returns the blended targets, without containers that are gone and requests that a client changed. A step that
         passed by `minChangeTimeout` adds a small step; a step that `minChange` allows resets the count."""
         known = {
@@ -188,7 +188,7 @@ class Record:
             )
         return tuple(known[key] for key in sorted(known))
 
-    def _overrides_after(self, applied: Sequence[Step]) -> tuple[MemoryOverride, ...]:
+    def _overrides_after(self, applied: Sequence[ResourceStep]) -> tuple[MemoryOverride, ...]:
         """Returns the raises of starving containers. A raise is kept until its ten minutes are over and the memory is
         set again."""
         clock = self.context.clock

@@ -19,7 +19,7 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.windows import WindowState, window_state
 from hvpa.core.model import Axis, Direction
-from hvpa.core.rules import Figures, Rules, rules_of
+from hvpa.core.rules import GateFigures, Rules, rules_of
 from hvpa.core.values.clock import LAST_INSTANT, Clock
 
 PAUSED = "Paused"  # `spec.mode` is Paused
@@ -53,7 +53,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     reason: str
     until: dt.datetime | None = None
     """Earliest end of the wait; None: something other than time must change."""
-    figures: Figures | None = None
+    figures: GateFigures | None = None
     """Figures of the gate."""
 
     def text(self) -> str:
@@ -119,47 +119,47 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     measured_at: dt.datetime | None = None
     small_until: dt.datetime | None = None
     """Set if the change is smaller than `least`."""
-    least: Figures | None = None
+    least: GateFigures | None = None
     """The smallest allowed change."""
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
+class GateVerdict(msgspec.Struct, frozen=True, gc=False):
     """A gate holds the change until then (NO_CLOCK: no time ends the wait), because of these figures."""
 
     until: dt.datetime
-    figures: Figures | None = None
+    figures: GateFigures | None = None
 
 
-Gate = Callable[[Change, GateContext], Verdict | None]
+Gate = Callable[[Change, GateContext], GateVerdict | None]
 """Returns None if the change need not wait."""
 
 
-def _until(instant: dt.datetime | None, figures: Figures | None = None) -> Verdict | None:
-    return None if instant is None else Verdict(instant, figures)
+def _until(instant: dt.datetime | None, figures: GateFigures | None = None) -> GateVerdict | None:
+    return None if instant is None else GateVerdict(instant, figures)
 
 
-def _no_clock(waits: bool) -> Verdict | None:
-    return Verdict(NO_CLOCK) if waits else None
+def _no_clock(waits: bool) -> GateVerdict | None:
+    return GateVerdict(NO_CLOCK) if waits else None
 
 
-def _stabilization(change: Change, context: GateContext) -> Verdict | None:
+def _stabilization(change: Change, context: GateContext) -> GateVerdict | None:
     wait = change.rules.stabilization
     until = context.clock.held_until(change.last_scale_time, wait.duration)
     return _until(until, wait.figures)
 
 
-def _maintenance(change: Change, context: GateContext) -> Verdict | None:
+def _maintenance(change: Change, context: GateContext) -> GateVerdict | None:
     if change.rules.policy.update_policy.update_mode != "MaintenanceWindow" or context.window.open:
         return None
-    return Verdict(context.window.opens_at or NO_CLOCK)
+    return GateVerdict(context.window.opens_at or NO_CLOCK)
 
 
-def _rollout(change: Change, context: GateContext) -> Verdict | None:
+def _rollout(change: Change, context: GateContext) -> GateVerdict | None:
     waits = change.disruptive and not context.is_settled
-    return Verdict(context.settles_at or NO_CLOCK) if waits else None
+    return GateVerdict(context.settles_at or NO_CLOCK) if waits else None
 
 
-def _sustained(change: Change, context: GateContext) -> Verdict | None:
+def _sustained(change: Change, context: GateContext) -> GateVerdict | None:
     wait = change.rules.sustained
     return _until(change.worth_at, None if wait is None else wait.figures)
 

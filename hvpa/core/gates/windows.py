@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.values.clock import after
-from hvpa.core.values.schedules import Recurring, read
+from hvpa.core.values.schedules import Recurring, parsed_schedule
 
 DAY = dt.timedelta(days=1)
 
@@ -55,5 +55,5 @@ def _starts_around(
 def starts(recurring: Recurring, now: dt.datetime) -> tuple[dt.datetime | None, dt.datetime | None]:
     """Returns the last start of a window or floor up to now, and the first start after it; None if there is none, or if
     the schedule is invalid."""
-    occurrences = read(recurring).occurrences
+    occurrences = parsed_schedule(recurring).occurrences
     return (None, None) if occurrences is None else occurrences.around(now)

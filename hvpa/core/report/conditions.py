@@ -13,7 +13,7 @@ from typing import Final
 
 from hvpa.api.hvpa.spec import Mode
 from hvpa.api.hvpa.status import Refusal, StatusCondition
-from hvpa.api.objects.read_models import Progress, Workload
+from hvpa.api.objects.read_models import Workload, WorkloadCondition
 from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED, REFUSED, ROLLED_BACK
@@ -35,7 +35,7 @@ from hvpa.core.workload.rollout import (
 )
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
-Verdict = tuple[bool, Finding]
+ConditionValue = tuple[bool, Finding]
 """Whether a condition holds, and why."""
 
 RECONCILED: Final = "Reconciled"
@@ -96,7 +96,7 @@ def conditions(
         late = text.joined((_LATE, text.one_line(why.message, _FIRST)))
         is_ready, why = False, Finding(POSTPONED, late) if is_ready else Finding(why.reason, late)
     is_paused = observation.spec is not None and observation.spec.mode == "Paused"
-    verdicts: dict[str, Verdict] = {
+    verdicts: dict[str, ConditionValue] = {
         "Ready": (is_ready, why),
         "HpaActive": hpa,
         "VpaActive": vpa,
@@ -130,7 +130,7 @@ def _condition(
 
 
 # --- the recommenders ------------------------------------------------------------------------------------------------
-def _hpa_active(observation: ObservedState, decided: DecisionParts) -> Verdict:
+def _hpa_active(observation: ObservedState, decided: DecisionParts) -> ConditionValue:
     if isinstance(observation, UnscalableState):
         return _NOT_READY
     if not observation.hpa.configured:
@@ -144,7 +144,7 @@ def _hpa_active(observation: ObservedState, decided: DecisionParts) -> Verdict:
     return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
 
 
-def _vpa_active(observation: ObservedState, decided: DecisionParts) -> Verdict:
+def _vpa_active(observation: ObservedState, decided: DecisionParts) -> ConditionValue:
     if isinstance(observation, UnscalableState):
         return _NOT_READY
     if not observation.vpa.configured:
@@ -177,7 +177,7 @@ def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:
 
 
 # --- what holds back -------------------------------------------------------------------------------------------------
-def _scaling_blocked(observation: ObservedState, decided: DecisionParts) -> Verdict:
+def _scaling_blocked(observation: ObservedState, decided: DecisionParts) -> ConditionValue:
     why = observation.problem or (None if _has_recommender(observation) else _NO_RECOMMENDER)
     if why is not None:
         return True, Finding(why.reason, f"HVPA scales nothing: {why.message}")
@@ -192,7 +192,7 @@ def _scaling_blocked(observation: ObservedState, decided: DecisionParts) -> Verd
     return True, Finding(reasons[0], text.joined(texts))
 
 
-def _contested(observation: ObservedState, decided: DecisionParts) -> Verdict:
+def _contested(observation: ObservedState, decided: DecisionParts) -> ConditionValue:
     held = [entry for entry in decided.blocked if entry.reason == CONTESTED]
     if not held or observation.workload is None:
         return False, Finding("NotContested", "no other client is reverting changes")
@@ -231,10 +231,10 @@ def _ready(
     observation: ObservedState,
     clock: Clock,
     decided: DecisionParts,
-    hpa: Verdict,
-    vpa: Verdict,
-    contested: Verdict,
-) -> Verdict:
+    hpa: ConditionValue,
+    vpa: ConditionValue,
+    contested: ConditionValue,
+) -> ConditionValue:
     """Return whether the workload is as it should be, given the conditions `HpaActive`, `VpaActive` and `Contested`."""
     if isinstance(observation, UnscalableState):
         return False, observation.problem
@@ -287,7 +287,7 @@ def _only_recommended(mode: Mode, held: str) -> str:
 
 
 def _obstacles(
-    observation: ScalableState, clock: Clock, decided: DecisionParts, contested: Verdict
+    observation: ScalableState, clock: Clock, decided: DecisionParts, contested: ConditionValue
 ) -> Iterator[Finding]:
     """Yield the obstacles from other clients, the API server and the workload itself."""
     if contested[0]:
@@ -368,5 +368,5 @@ def _is_missing_pods(workload: Workload, observation: ObservedState, clock: Cloc
     return last_change_is_past(observation, clock)
 
 
-def _of_workload(workload: Workload, kind: str) -> Progress | None:
+def _of_workload(workload: Workload, kind: str) -> WorkloadCondition | None:
     return next((condition for condition in workload.status.conditions if condition.type == kind), None)

@@ -13,14 +13,14 @@ from hvpa.core.actuation.rollouts import RolloutStep
 from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.values.lately import Demands
-from hvpa.core.values.weight import Weight
+from hvpa.core.values.weight import EffectiveWeight
 
 
 class AxesResult(msgspec.Struct, frozen=True, gc=False):
     """The result of both axes. All fields are empty if HVPA could decide nothing."""
 
     desired: DesiredReplicas = DesiredReplicas(None)
-    weight: Weight | None = None
+    weight: EffectiveWeight | None = None
     target: int = 0
     recommended_replicas: int = 0
     containers: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.schema.base import FieldError
-from hvpa.core.values.schedules import Recurring, Schedule, ScheduleError, read, zone_of
+from hvpa.core.values.schedules import Recurring, Schedule, ScheduleError, parsed_schedule, zone_of
 
 
 def spec_problems(spec: HvpaSpec) -> tuple[FieldError, ...]:
@@ -23,7 +23,7 @@ def spec_problems(spec: HvpaSpec) -> tuple[FieldError, ...]:
 
 
 def _problems(path: str, recurring: Recurring) -> Iterator[FieldError]:
-    parsed = read(recurring)
+    parsed = parsed_schedule(recurring)
     if parsed.schedule is not None:
         yield FieldError(f"{path}.schedule", parsed.schedule)
     if parsed.time_zone is not None:

@@ -193,7 +193,7 @@ def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
         if isinstance(source := wire.get("resource") or wire.get("containerResource"), dict)
     ]
     for path, resource, kind in targets if sources else [(_TEMPLATE, "cpu", "Utilization")]:
-        if kind == "Utilization" and controls(spec.vpa, resource):
+        if kind == "Utilization" and vpa_controls(spec.vpa, resource):
             yield Remark(
                 path,
                 f"the HPA follows the utilization of {resource}, and the VPA changes the {resource} request: a raised"
@@ -248,7 +248,7 @@ def _recommends(policy: ContainerPolicy, resource: str) -> bool:
     return policy.mode != "Off" and (controlled is None or resource in controlled)
 
 
-def controls(vpa: VpaSpec, resource: str) -> bool:
+def vpa_controls(vpa: VpaSpec, resource: str) -> bool:
     """Return whether a deployed VPA recommends this resource for any container."""
     policies = _policies(vpa)
     on = any(_recommends(policy, resource) for policy in policies)

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.status import Pending
 from hvpa.core.axes.requests import RequestsAxis
-from hvpa.core.axes.steps import RequestsResult, Step
+from hvpa.core.axes.steps import RequestsResult, ResourceStep
 from hvpa.core.gates.gates import MIN_CHANGE, Change, GateContext, Hold
 from hvpa.core.model import ScalableState
 from hvpa.core.path.path import Sizes
@@ -36,11 +36,11 @@ def scale_to_sizes(
     return axis.result(_decided(axis, joint, is_held))
 
 
-def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step, Hold | None]]:
+def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[ResourceStep, Hold | None]]:
     """Return the wanted changes, and the gate that holds each of them back. If pods are replaced anyway, smaller
     changes are included."""
-    near: list[Step] = []
-    movers: list[Step] = []
+    near: list[ResourceStep] = []
+    movers: list[ResourceStep] = []
     for item in axis.items:
         step = _step(axis, joint, item, is_held)
         if step is not None and (step.override or not joint.is_near(item.key, step.request)):
@@ -54,7 +54,7 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step
     return along + [(step, None) for step in near if axis.hold(step) is None]
 
 
-def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
+def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> ResourceStep | None:
     """Return the change of a container resource; None if it stays. Memory is raised after it ran out, unless measured
     demand needs a larger raise and no gate holds that back."""
     raised, step = axis.raise_now(item), _usual_step(axis, joint, item, is_held)
@@ -65,7 +65,9 @@ def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bo
     return structs.replace(step, override=True)
 
 
-def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
+def _usual_step(
+    axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool
+) -> ResourceStep | None:
     """Return the change that follows from demand; None if there is none.
 
     If pods are replaced, a CPU raise that only the present demand needs, at the path's last count, waits: a short spike
@@ -98,7 +100,7 @@ def _sustained_at(change: Change, pending: Pending) -> dt.datetime:
     return after(pending.since, wait.duration)
 
 
-def _is_short_rise(joint: Joint, step: Step) -> bool:
+def _is_short_rise(joint: Joint, step: ResourceStep) -> bool:
     """Return whether a change raises CPU that only the present demand needs."""
     item = step.item
     usual = joint.settled.sizes.get(item.key)
@@ -114,7 +116,7 @@ def _raised_at(axis: RequestsAxis, item: ContainerResource) -> dt.datetime | Non
     return None if axis.clock.held_until(before.time, HALF_LIFE) is None else before.time
 
 
-def _along(joint: Joint, step: Step) -> Step:
+def _along(joint: Joint, step: ResourceStep) -> ResourceStep:
     """Return the step if pods are replaced anyway: it need not last, nor be large. A size that only the VPA sets is
     still lowered only after it has been wanted long enough."""
     if step.direction == "down" and step.item.key not in joint.current:

@@ -35,11 +35,11 @@ from hvpa.core.trajectory.demand import (
 from hvpa.core.trajectory.history import DemandHistory, first_seen
 from hvpa.core.trajectory.requests import scale_to_sizes
 from hvpa.core.trajectory.solve import Joint, WithoutNode
-from hvpa.core.trajectory.view import View
+from hvpa.core.trajectory.view import SolutionView
 from hvpa.core.values.clock import after
 from hvpa.core.values.lately import Demands
 from hvpa.core.values.tuning import FEW_NEW, NOT_WORTH_REPLACING, ROOM_FOR
-from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
+from hvpa.core.values.weight import Bounds, EffectiveWeight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import ContainerResource, amount, present_resources, recommendations
 from hvpa.core.workload.governed import governed
 from hvpa.core.workload.own_rollout import keeps_pods
@@ -287,13 +287,13 @@ class JointScaling:
             },
         )
 
-    def weight(self) -> Weight | None:
+    def weight(self) -> EffectiveWeight | None:
         """Return the vertical weight at which the path leaves the present count; None if `trajectory.intervals` gives
         the path."""
         if trajectory_of(self.spec).intervals:
             return None
         weight = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
-        return Weight(weight, f"for the step of the path from {counted(self.replicas)}")
+        return EffectiveWeight(weight, f"for the step of the path from {counted(self.replicas)}")
 
     # --- the step ----------------------------------------------------------------------------------------------------
     def result(self) -> JointResult:
@@ -319,7 +319,9 @@ class JointScaling:
         called_for = (
             {requirement.name: requirement.amount for requirement in joint.required or ()} if known else None
         )
-        return JointResult(horizontal, vertical, View(joint, self.observation.hpa.configured), called_for)
+        return JointResult(
+            horizontal, vertical, SolutionView(joint, self.observation.hpa.configured), called_for
+        )
 
     def _sizes(self, vertical: RequestsResult | None) -> Sizes:
         """Return the requests after this step."""

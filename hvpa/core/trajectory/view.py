@@ -21,7 +21,7 @@ from hvpa.core.workload.containers import ContainerResource
 
 
 @dataclass
-class View:
+class SolutionView:
     """A solution for display (`JointView`). Set no attribute after creation."""
 
     joint: Joint

@@ -273,7 +273,7 @@ class Occurrences:
         return previous, following
 
 
-class Read(NamedTuple):
+class ParsedSchedule(NamedTuple):
     """A window or floor after parsing."""
 
     schedule: str | None
@@ -284,23 +284,23 @@ class Read(NamedTuple):
     """Starts of the schedule."""
 
 
-def read(recurring: Recurring) -> Read:
+def parsed_schedule(recurring: Recurring) -> ParsedSchedule:
     """Returns the parsed schedule and zone of a window or floor. They are parsed once, as long as the spec has it."""
     key = (recurring.schedule, recurring.time_zone)
-    known: Read | None = recurring.derived.get(key)
+    known: ParsedSchedule | None = recurring.derived.get(key)
     if known is None:
         known = recurring.derived[key] = _read(*key)
     return known
 
 
-def _read(text: str, name: str) -> Read:
+def _read(text: str, name: str) -> ParsedSchedule:
     zone = zone_of(name)
     unknown = None if zone is not None else f"{ZONE_MESSAGE}; it is {name!r}"
     try:
         schedule = Schedule(text)
     except ScheduleError as error:
-        return Read(str(error), unknown, None)
-    return Read(None, unknown, None if zone is None else Occurrences(schedule, zone))
+        return ParsedSchedule(str(error), unknown, None)
+    return ParsedSchedule(None, unknown, None if zone is None else Occurrences(schedule, zone))
 
 
 def zone_of(name: str) -> ZoneInfo | None:

@@ -49,7 +49,7 @@ class Bounds(msgspec.Struct, frozen=True, gc=False):
         return self.clamp(count) == count
 
 
-class Weight(msgspec.Struct, frozen=True, gc=False):
+class EffectiveWeight(msgspec.Struct, frozen=True, gc=False):
     """The vertical weight that counts."""
 
     vertical_ppm: int
@@ -98,7 +98,7 @@ def weight_intervals(spec: HvpaSpec, vertical_only: bool) -> tuple[WeightInterva
     )
 
 
-class Axes(msgspec.Struct, frozen=True, gc=False):
+class AvailableAxes(msgspec.Struct, frozen=True, gc=False):
     """The available axes."""
 
     vertical_only: bool = False
@@ -107,7 +107,9 @@ class Axes(msgspec.Struct, frozen=True, gc=False):
     """The VPA has a usable recommendation."""
 
 
-def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds, axes: Axes) -> Weight:
+def weight_at(
+    spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds, axes: AvailableAxes
+) -> EffectiveWeight:
     """Returns the weight at `replicas`; the HPA's desired count is `desired` (None: the HPA is not used).
 
     The first interval that contains the count decides. In an interval with weight 100 the HPA could never change the
@@ -115,22 +117,22 @@ def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds
     axis can't be used, its weight is 0 for scaling out.
     """
     if desired is not None and desired > replicas and not axes.vertical_usable:
-        return Weight(0, "the vertical axis can't be used: scaling out is all horizontal")
+        return EffectiveWeight(0, "the vertical axis can't be used: scaling out is all horizontal")
     if not spec.weight_based_scaling_intervals:
         if axes.vertical_only:
-            return Weight(FULL, "no intervals and no HPA: all vertical")
-        return Weight(0, "no intervals: all horizontal")
+            return EffectiveWeight(FULL, "no intervals and no HPA: all vertical")
+        return EffectiveWeight(0, "no intervals: all horizontal")
     intervals = weight_intervals(spec, axes.vertical_only)
     index = _first_holding(intervals, replicas, bounds)
     if index is None:
-        return Weight(0, f"no interval contains {counted(replicas)}: all horizontal")
+        return EffectiveWeight(0, f"no interval contains {counted(replicas)}: all horizontal")
     if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
         other = _neighbour(intervals, replicas, bounds, scales_out=desired > replicas)
         if other is not None:
             why = f"interval {index + 1} has weight 100, the HPA recommends {desired}: using interval {other + 1}"
-            return Weight(intervals[other].weight_ppm, why)
+            return EffectiveWeight(intervals[other].weight_ppm, why)
     why = f"interval {index + 1} of {len(intervals)} contains {counted(replicas)}"
-    return Weight(intervals[index].weight_ppm, why)
+    return EffectiveWeight(intervals[index].weight_ppm, why)
 
 
 def _first_holding(intervals: tuple[WeightInterval, ...], count: int, bounds: Bounds) -> int | None:

@@ -37,7 +37,7 @@ from hvpa.core.values.arithmetic import LARGEST, RequestBounds, blend_request, m
 from hvpa.core.values.memo import remembered
 from hvpa.core.values.weight import FULL
 
-Policy = ContainerPolicy | VpaContainerPolicy
+AnyContainerPolicy = ContainerPolicy | VpaContainerPolicy
 """A container policy of the Hvpa's template or of a VPA: their fields have the same names."""
 
 Texts = tuple[Quantity | None, Quantity | None, Quantity | None, Quantity | None]
@@ -194,7 +194,7 @@ def recommendations(vpa: Vpa) -> Mapping[str, ContainerRecommendation]:
     return {entry.container_name: entry for entry in entries or ()}
 
 
-def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
+def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[AnyContainerPolicy]:
     """Returns the container policies that bound the result. An owned VPA has the template's (the object may still have
     those of an earlier template), a VPA named in the spec has its own."""
     if not spec.vpa.deploy:

@@ -78,7 +78,7 @@ def keeps_pods(workload: Workload) -> str:
     return ""
 
 
-def controls(
+def rollout_controls(
     workload: Workload, before: RolloutRecord | None, record: RolloutRecord, replaced: int
 ) -> dict[str, object]:
     """Returns the fields of the workload's spec to write so that its rollout is held or continues; empty if nothing

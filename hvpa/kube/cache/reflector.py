@@ -24,9 +24,9 @@ import msgspec
 import structlog
 
 from hvpa.api.objects.read_models import Meta
-from hvpa.kube.cache.store import ALL_NAMESPACES, Store, below
+from hvpa.kube.cache.store import ALL_NAMESPACES, Store, is_older
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, api_error, decoded
-from hvpa.kube.client.pages import LIST_TIMEOUT, Page, decode_page, read_list
+from hvpa.kube.client.pages import LIST_TIMEOUT, ListPage, decode_page, read_list
 from hvpa.kube.client.transport import MOST_BYTES, Transport
 from hvpa.kube.objects.resources import NOT_REQUIRED, ApiResource, T
 from hvpa.kube.objects.salvage import without_wrong_times
@@ -76,7 +76,7 @@ STALE = 60.0
 to restart."""
 
 V = TypeVar("V")
-State = Literal["starting", "synced", "not served"]
+WatchState = Literal["starting", "synced", "not served"]
 
 
 class _Event(msgspec.Struct):
@@ -202,7 +202,7 @@ class Reflector(Generic[T]):
         self.task = f"watch {resource.plural}"
         self.resource = resource
         self.scope = scope
-        self.state: State = "starting"
+        self.state: WatchState = "starting"
         self.freshness = Freshness(resource.plural, scope)
         self._transport = transport
         self._store = store
@@ -292,7 +292,7 @@ class Reflector(Generic[T]):
         position = self._position
         body = await self._transport.page(self._path(), {"limit": "1"}, LIST_TIMEOUT, MOST_BYTES)
         version = decoded(decode_page, body, f"the list {self._path()}").metadata.resource_version
-        return position is not None and below(version, position)
+        return position is not None and is_older(version, position)
 
     def relist(self) -> None:
         """List again at once: the cluster was set back, as another reflector noticed."""
@@ -380,7 +380,7 @@ class Reflector(Generic[T]):
         listed: set[Key] = set()
         resource_version = ""
 
-        def take(page: Page) -> None:
+        def take(page: ListPage) -> None:
             nonlocal resource_version
             if not resource_version:
                 resource_version = page.metadata.resource_version
@@ -441,7 +441,7 @@ class Reflector(Generic[T]):
             raise _Unreadable(f"watch of {self.resource.plural} can't be read: {error}") from error
         if meta is None:
             return  # logged by _put; the next event or bookmark advances the position
-        if self._position is not None and below(meta.resource_version, self._position):
+        if self._position is not None and is_older(meta.resource_version, self._position):
             raise _Expired  # a stream never goes back, unless the cluster does
         if event.type == "DELETED":
             self._apply(partial(self._store.delete, Key(meta.namespace, meta.name), meta.resource_version))
@@ -503,7 +503,7 @@ class Reflector(Generic[T]):
     def _path(self) -> str:
         return self.resource.path(None if self.scope == ALL_NAMESPACES else self.scope)
 
-    def _set_state(self, state: State) -> None:
+    def _set_state(self, state: WatchState) -> None:
         if state != self.state:
             self.state = state
             self._reports.state_changed()

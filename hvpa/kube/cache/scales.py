@@ -20,7 +20,7 @@ from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.names import is_label
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import CustomTarget
-from hvpa.kube.cache.store import below
+from hvpa.kube.cache.store import is_older
 from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
 from hvpa.kube.client.paths import PathError, api_path
@@ -103,11 +103,11 @@ class Scales:
         async with self._at_once:
             before = self._local.custom_workload(custom.target)
             try:
-                workload = await read(self._transport, self._local, custom)
+                workload = await read_scale(self._transport, self._local, custom)
                 if (
                     workload is not None
                     and before is not None
-                    and below(_version(workload), _version(before))
+                    and is_older(_version(workload), _version(before))
                 ):
                     # A read is consistent, so the state known before belongs to a lost state of the cluster.
                     self._local.set_custom(custom, None)
@@ -127,7 +127,7 @@ def _version(workload: Workload) -> str:
     return workload.metadata.resource_version
 
 
-async def read(transport: Transport, local: LocalCluster, custom: CustomTarget) -> Workload | None:
+async def read_scale(transport: Transport, local: LocalCluster, custom: CustomTarget) -> Workload | None:
     """A workload of a custom kind; None if it does not exist. Raises NotScalable, ApiError and Unreachable."""
     named = (custom.api_version, custom.kind)
     resource = local.custom.resources.get(named)

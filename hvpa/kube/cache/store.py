@@ -23,7 +23,7 @@ def version(resource_version: str) -> int | None:
         return None
 
 
-def below(resource_version: str, other: str) -> bool:
+def is_older(resource_version: str, other: str) -> bool:
     """Whether `resource_version` is certainly older than `other`."""
     return resource_version != other and _older(resource_version, other)
 
@@ -75,7 +75,7 @@ class Store(Generic[T]):
         key = Key(obj.metadata.namespace, obj.metadata.name)
         old = self._objects.get(key)
         before, now = "" if old is None else old.metadata.resource_version, obj.metadata.resource_version
-        is_lost = scope in self._set_back or (below(now, before) and _older(before, resource_version))
+        is_lost = scope in self._set_back or (is_older(now, before) and _older(before, resource_version))
         if old is None or not is_lost:
             return self._put(obj, own=False)
         self._replace(key, old, obj, own=False)
@@ -120,7 +120,7 @@ class Store(Generic[T]):
 
         If it is, the cluster was set back (etcd restored from a backup).
         """
-        if not below(resource_version, self._delivered[scope]):
+        if not is_older(resource_version, self._delivered[scope]):
             return False
         self.distrust(scope)
         return True

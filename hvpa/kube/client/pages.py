@@ -28,18 +28,18 @@ class ListMeta(msgspec.Struct, rename="camel"):
     continue_token: str = msgspec.field(default="", name="continue")
 
 
-class Page(msgspec.Struct):
+class ListPage(msgspec.Struct):
     """A page of a list; its items refer to the page's bytes."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None
 
 
-decode_page = msgspec.json.Decoder(Page).decode
+decode_page = msgspec.json.Decoder(ListPage).decode
 
 
 async def read_list(
-    transport: Transport, path: str, take: Callable[[Page], None], query: Mapping[str, str] | None = None
+    transport: Transport, path: str, take: Callable[[ListPage], None], query: Mapping[str, str] | None = None
 ) -> None:
     """Pass all pages of a list to `take`, in order, without keeping them. Raises ApiError and Unreachable.
 
@@ -65,7 +65,7 @@ async def read_list(
             return
 
 
-def _take(path: str, body: bytes, take: Callable[[Page], None]) -> str:
+def _take(path: str, body: bytes, take: Callable[[ListPage], None]) -> str:
     """The token of the next page; empty after the last page."""
     page = decoded(decode_page, body, f"the list {path}")
     take(page)

@@ -32,7 +32,7 @@ def _escaped(segment: str) -> str:
         raise PathError(f"{segment!r} is not a valid name in a cluster") from None
 
 
-def path_of(*segments: str) -> str:
+def escaped_path(*segments: str) -> str:
     """The path with these segments, each escaped: `/api/v1/namespaces/shop/pods`.
 
     Raises PathError for a segment that can't be a name.
@@ -43,7 +43,7 @@ def path_of(*segments: str) -> str:
 def api_path(api_version: str) -> str:
     """The path of an API version: `/api/v1`, `/apis/apps/v1`. Raises PathError."""
     group, _, version = api_version.rpartition("/")
-    return path_of("apis", group, version) if group else path_of("api", version)
+    return escaped_path("apis", group, version) if group else escaped_path("api", version)
 
 
 def checked(path: str) -> str:

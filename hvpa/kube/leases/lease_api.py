@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
-from hvpa.kube.client.paths import api_path, path_of
+from hvpa.kube.client.paths import api_path, escaped_path
 from hvpa.kube.client.transport import Body, Transport, deletion
 from hvpa.reconcile.ports import TimeSource
 
@@ -141,14 +141,14 @@ class LeaseApi:
         self._clock = clock
         self._limit = limit
         self._namespace = namespace
-        self._collection = api_path(API_VERSION) + path_of("namespaces", namespace, "leases")
+        self._collection = api_path(API_VERSION) + escaped_path("namespaces", namespace, "leases")
         self._under_way: set[asyncio.Future[bytes]] = set()
         """Writes without a response yet."""
 
     async def get(self, name: str, limit: float | None = None) -> Lease | None:
         """The Lease, or None if it does not exist."""
         try:
-            path = self._collection + path_of(name)
+            path = self._collection + escaped_path(name)
             return _lease(await self._transport.request("GET", path, timeout=limit or self._limit))
         except ApiError as error:
             if error.status == 404:
@@ -169,7 +169,7 @@ class LeaseApi:
 
     async def update(self, lease: Lease, spec: LeaseSpec) -> Lease:
         """Write `spec` into `lease`; 409 if the lease has changed since."""
-        path = self._collection + path_of(lease.metadata.name)
+        path = self._collection + escaped_path(lease.metadata.name)
         return await self._write("PUT", path, Lease(lease.metadata, spec), "update")
 
     async def empty(self, lease: Lease) -> Lease:
@@ -180,7 +180,7 @@ class LeaseApi:
     async def delete(self, lease: Lease) -> None:
         """Delete `lease`; 409 if the lease has changed since, no error if it does not exist."""
         body = deletion(lease.metadata.uid, lease.metadata.resource_version)
-        path = self._collection + path_of(lease.metadata.name)
+        path = self._collection + escaped_path(lease.metadata.name)
         try:
             await self._transport.request("DELETE", path, None, body, self._limit)
         except ApiError as error:

@@ -32,7 +32,7 @@ _ALONE: Final = sys.getrefcount(_alone[0])
 """The reference count of a value that only a dict refers to."""
 
 
-class Table(Generic[K, V]):
+class InternTable(Generic[K, V]):
     """Values that may be shared, by key.
 
     Whenever the table has doubled, it drops values that fewer than two objects use (texts: that no object uses). So
@@ -69,8 +69,8 @@ class Table(Generic[K, V]):
         self._left = len(values)
 
 
-_texts: Table[str, str] = Table()
-_parts: Table[tuple[object, bytes], Any] = Table()
+_texts: InternTable[str, str] = InternTable()
+_parts: InternTable[tuple[object, bytes], Any] = InternTable()
 
 
 def text(value: str) -> str:
@@ -104,7 +104,7 @@ class ModelSharer:
     """
 
     def __init__(self) -> None:
-        self._known: Table[tuple[object, ...], Any] = Table()
+        self._known: InternTable[tuple[object, ...], Any] = InternTable()
         self._given: dict[frozenset[str], set[str]] = {}
         """Sets of names of given fields; there are few different sets. They are never changed: a copy of a model gets
         its own set."""

@@ -12,7 +12,7 @@ import msgspec
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import KINDS, Kind, kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Pod, RawHvpa, Vpa, Workload
-from hvpa.kube.client.paths import api_path, path_of
+from hvpa.kube.client.paths import api_path, escaped_path
 from hvpa.kube.objects import workloads
 from hvpa.kube.objects.salvage import LARGE, cut_down
 from hvpa.kube.objects.slim import slim_checkpoint, slim_hpa, slim_pod, slim_vpa, slim_workload
@@ -55,7 +55,7 @@ class ApiResource(Generic[T]):
         """The URL path of a collection, an object or its subresource. Raises PathError for an invalid name."""
         parts = () if namespace is None else ("namespaces", namespace)
         below = [part for part in (name, subresource) if part is not None]
-        return self.api + path_of(*parts, self.plural, *below)
+        return self.api + escaped_path(*parts, self.plural, *below)
 
 
 def _workload(kind: Kind) -> ApiResource[Workload]:

@@ -11,7 +11,7 @@ import msgspec
 from hvpa.api.objects.read_models import Meta
 from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource, parse_resource
 from hvpa.kube.client.errors import decoded
-from hvpa.kube.client.paths import path_of
+from hvpa.kube.client.paths import escaped_path
 from hvpa.kube.client.transport import Transport
 
 METRICS_TIMEOUT: Final = 5.0
@@ -44,7 +44,7 @@ async def read_usage(transport: Transport, namespace: str, selector: str) -> Usa
 
     Raises ApiError and Unreachable.
     """
-    path = path_of("apis", "metrics.k8s.io", "v1beta1", "namespaces", namespace, "pods")
+    path = escaped_path("apis", "metrics.k8s.io", "v1beta1", "namespaces", namespace, "pods")
     response = await transport.request(
         "GET", path, {"labelSelector": selector}, None, METRICS_TIMEOUT, "list"
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable
-from hvpa.kube.client.paths import path_of
+from hvpa.kube.client.paths import escaped_path
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HVPAS
 
@@ -34,7 +34,9 @@ async def other_version(transport: Transport) -> str | None:
     try:
         group = msgspec.json.decode(await transport.request("GET", GROUP), type=_Group)
         names = [version.version for version in group.versions if version.version != OURS][:MOST]
-        served_resources = await asyncio.gather(*(served(transport, GROUP + path_of(name)) for name in names))
+        served_resources = await asyncio.gather(
+            *(served(transport, GROUP + escaped_path(name)) for name in names)
+        )
     except (ApiError, Unreachable, *UNREADABLE):
         return None
     versions = [

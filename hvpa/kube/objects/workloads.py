@@ -19,7 +19,7 @@ from hvpa.api.objects.read_models import (
     PodTemplate,
     ReadModel,
     Selector,
-    UpdateStrategy,
+    StatefulSetUpdateStrategy,
     Workload,
     WorkloadMeta,
     WorkloadSpec,
@@ -70,7 +70,7 @@ def replication_controller(raw: bytes | msgspec.Raw) -> Workload:
 class _DaemonSetSpec(ReadModel, frozen=True):
     selector: Selector = Selector()
     template: PodTemplate = PodTemplate()
-    update_strategy: UpdateStrategy | None = None
+    update_strategy: StatefulSetUpdateStrategy | None = None
 
 
 class _DaemonSetStatus(ReadModel, frozen=True):

@@ -25,7 +25,7 @@ from aiohttp import web
 
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Body, Transport
-from hvpa.kube.server.endpoints import plain
+from hvpa.kube.server.endpoints import text_response
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -126,19 +126,19 @@ class TokenGuard:
             verdict = await self._judge(token, self._needed(request))
         except Unreachable as error:
             log.warning("the API server can't be reached to review a token", error=str(error))
-            return plain(503, "the API server can't be reached")
+            return text_response(503, "the API server can't be reached")
         except ApiError as error:
             log.warning("a review of a token was refused", status=error.status, error=str(error))
             busy = error.status == 429 or error.status >= 500
-            return plain(503 if busy else 500, "the API server did not review the request")
+            return text_response(503 if busy else 500, "the API server did not review the request")
         except msgspec.MsgspecError as error:
             log.warning("a review of a token can't be read", error=str(error))
-            return plain(500, "the API server's review can't be read")
+            return text_response(500, "the API server's review can't be read")
         if verdict.status == 401:
             return _unauthorized()
         if verdict.status == 403:
             lacks = verdict.lacks and f", who lacks the right to {verdict.lacks}"
-            return plain(403, f"authorization denied for user {verdict.user!r}{lacks}")
+            return text_response(403, f"authorization denied for user {verdict.user!r}{lacks}")
         request[USER] = verdict.user
         return None
 
@@ -211,4 +211,4 @@ def _bearer(header: str) -> str | None:
 
 
 def _unauthorized() -> web.Response:
-    return plain(401, "unauthorized", {"WWW-Authenticate": "Bearer"})
+    return text_response(401, "unauthorized", {"WWW-Authenticate": "Bearer"})

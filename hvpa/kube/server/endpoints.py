@@ -104,7 +104,7 @@ def health_routes(healthy: Check, ready: Check) -> Routes:
     return {"/healthz": partial(verdict, healthy), "/readyz": partial(verdict, ready)}
 
 
-def plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+def text_response(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
     """A short response as text."""
     return web.Response(status=status, text=text + "\n", headers=headers)
 
@@ -125,7 +125,7 @@ class _Connection(web.RequestHandler):
             raise ConnectionError("the client is gone, or already has part of another response")
         if status >= 500:
             log.error("a request could not be answered", error=repr(exc))
-        response = _named(plain(status, "bad request" if status < 500 else "internal error"))
+        response = _named(text_response(status, "bad request" if status < 500 else "internal error"))
         response.force_close()
         return response
 
@@ -177,9 +177,9 @@ class Listener(web.Server):
     async def _respond(self, request: web.BaseRequest) -> web.Response:
         route = self._routes.get(request.path)
         if route is None:
-            return plain(404, "not found")
+            return text_response(404, "not found")
         if request.method not in METHODS:
-            return plain(405, "method not allowed", {"Allow": ", ".join(METHODS)})
+            return text_response(405, "method not allowed", {"Allow": ", ".join(METHODS)})
         refusal = await self._guard(request) if self._guard is not None else None
         return await route() if refusal is None else refusal
 

@@ -383,7 +383,7 @@ def _present(raw: str | int | float | None, resource: Resource) -> float | None:
     return None
 
 
-class Page:
+class MetricsPage:
     """The content of /metrics, rendered once for all scrapes within a second or more, in pieces.
 
     So neither many scrapes nor many series delay the operator's other work. `pieces` renders it, a few milliseconds

@@ -83,7 +83,7 @@ class TargetPods(NamedTuple):
         return ready.status == "False" and started + self.readiness_delay > changed
 
 
-def is_ready(pod: Pod) -> bool:
+def runs_and_is_ready(pod: Pod) -> bool:
     """Whether a pod runs and is ready."""
     ready = condition(pod.status.conditions, "Ready")
     return pod.status.phase == "Running" and ready is not None and ready.status == "True"

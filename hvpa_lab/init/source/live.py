@@ -15,7 +15,7 @@ from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, decoded
-from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.pages import ListPage, read_list
 from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, ApiResource, custom_resource
 from hvpa_lab.init.source.present import SCALED_OBJECTS, Present, TargetName, present, read_workload
 
@@ -111,7 +111,7 @@ async def _listed(
     """
     objects: list[Object] = []
 
-    def take(page: Page) -> None:
+    def take(page: ListPage) -> None:
         objects.extend(_named(resource, raw) for raw in page.items or ())
 
     try:

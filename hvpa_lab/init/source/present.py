@@ -20,7 +20,7 @@ from hvpa.api.values.quantity import CPU, MEMORY
 from hvpa.api.values.quantity import Resource as ResourceName
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.custom import read_custom
-from hvpa.cli.input.files import below
+from hvpa.cli.input.files import value_at
 from hvpa.cli.input.owners import Owners
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import present_resources
@@ -98,7 +98,7 @@ class TargetName(NamedTuple):
     def names(self, manifest: Mapping[str, Any]) -> bool:
         """Whether this is the object's name."""
         kind, version = str(manifest.get("kind")), str(manifest.get("apiVersion"))
-        if below(manifest, "metadata", "name") != self.name:
+        if value_at(manifest, "metadata", "name") != self.name:
             return False
         if not self.group:
             return kind == self.kind
@@ -181,14 +181,17 @@ class Present:
         """The names of the HPA's metrics except resource metrics; they measure the load."""
         metrics = [] if self.hpa is None else self.hpa.spec.get("metrics") or ()
         names = [
-            below(metric, kind, "metric", "name") for metric in metrics for kind in _CUSTOM if kind in metric
+            value_at(metric, kind, "metric", "name")
+            for metric in metrics
+            for kind in _CUSTOM
+            if kind in metric
         ]
         return list(dict.fromkeys(map(str, names)))
 
     @property
     def vpa_mode(self) -> str:
         """The VPA's update mode, as far as it can be simulated."""
-        mode = None if self.vpa is None else below(self.vpa.spec, "updatePolicy", "updateMode") or "Auto"
+        mode = None if self.vpa is None else value_at(self.vpa.spec, "updatePolicy", "updateMode") or "Auto"
         return _SIMULATED_MODES.get(str(mode), "Off")
 
     @property
@@ -200,7 +203,7 @@ class Present:
         elif self.hpa is not None:
             parts.append(f"HPA {self.hpa.name}")
         if self.vpa is not None:
-            mode = below(self.vpa.spec, "updatePolicy", "updateMode") or "Auto"
+            mode = value_at(self.vpa.spec, "updatePolicy", "updateMode") or "Auto"
             parts.append(f"VPA {self.vpa.name} ({mode})")
         return " and ".join(parts) or "nothing"
 
@@ -232,7 +235,7 @@ def present(
     """
     here = [manifest for manifest in objects if _is_read(manifest, namespace)]
     raw = _workload(here, wanted, namespace)
-    kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
+    kind, name = str(raw["kind"]), str(value_at(raw, "metadata", "name"))
     workload = read_workload(raw, namespace)
     pods = tuple(_pods(here, workload))
     if kind not in KINDS and not workload.spec.template.spec.containers:
@@ -251,7 +254,7 @@ def present(
             notes.append(f"HPA {hpa.name} scales to 0: that is not simulated")
         _check_spec(HpaAlone, hpa.spec, f"{HPAS.kind} {hpa.name}: spec", leave_out="scaleTargetRef")
     if vpa is not None:
-        policy = below(vpa.spec, "resourcePolicy")
+        policy = value_at(vpa.spec, "resourcePolicy")
         _check_spec(ResourcePolicy, policy or {}, f"{VPAS.kind} {vpa.name}: spec.resourcePolicy")
     keda = _scaler(here, SCALED_OBJECT, ("scaleTargetRef",), kind, name)
     if keda is not None and hpa is None:
@@ -259,15 +262,15 @@ def present(
             f"{SCALED_OBJECT} {keda.name} scales {kind} {name}, and the HPA that KEDA makes of it is missing:"
             f" give it too (kubectl get hpa keda-hpa-{keda.name} -o yaml)"
         )
-    if keda is not None and not below(keda.spec, "minReplicaCount"):
+    if keda is not None and not value_at(keda.spec, "minReplicaCount"):
         notes.append(f"{SCALED_OBJECT} {keda.name} scales to 0 when idle: that is not simulated")
     keda_metrics = [
         metric for metric in (hpa.spec.get("metrics") or () if keda and hpa else ()) if "external" in metric
     ]
     if keda_metrics:
-        names = ", ".join(str(below(metric, "external", "metric", "name")) for metric in keda_metrics)
+        names = ", ".join(str(value_at(metric, "external", "metric", "name")) for metric in keda_metrics)
         notes.append(f"{names}: KEDA's metrics go with the ScaledObject, so the Hvpa scales by CPU instead")
-    mode = None if vpa is None else below(vpa.spec, "updatePolicy", "updateMode")
+    mode = None if vpa is None else value_at(vpa.spec, "updatePolicy", "updateMode")
     if mode is not None and mode not in _SIMULATED_MODES:
         notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")
     started = start_up(pods)
@@ -320,7 +323,7 @@ def _is_read(manifest: Mapping[str, Any], namespace: str) -> bool:
     """Whether it is an object of the namespace, and of an API that is read."""
     kind, version = str(manifest.get("kind")), str(manifest.get("apiVersion"))
     is_known = is_custom(version, kind) if kind not in API_VERSIONS else version == API_VERSIONS[kind]
-    return is_known and (below(manifest, "metadata", "namespace") or namespace) == namespace
+    return is_known and (value_at(manifest, "metadata", "namespace") or namespace) == namespace
 
 
 def _workload(
@@ -339,13 +342,15 @@ def _workload(
         return workloads[0]
     if wanted is not None:
         raise CommandError(f"{wanted.title} {namespace}/{wanted.name} does not exist")
-    there = ", ".join(f"{manifest['kind']} {below(manifest, 'metadata', 'name')}" for manifest in workloads)
+    there = ", ".join(
+        f"{manifest['kind']} {value_at(manifest, 'metadata', 'name')}" for manifest in workloads
+    )
     raise CommandError(f"name the workload: there are {there or 'none'}")
 
 
 def _is_controlled(manifest: Mapping[str, Any]) -> bool:
-    owners = below(manifest, "metadata", "ownerReferences")
-    return any(below(owner, "controller") for owner in (owners if isinstance(owners, list) else ()))
+    owners = value_at(manifest, "metadata", "ownerReferences")
+    return any(value_at(owner, "controller") for owner in (owners if isinstance(owners, list) else ()))
 
 
 def read_workload(raw: Mapping[str, Any], namespace: str) -> Workload:
@@ -382,10 +387,10 @@ def _scaler(
     """The object of this kind that targets the workload. Raises CommandError if there are several."""
     scalers = []
     for manifest in objects:
-        to: Plain = below(manifest, "spec", *reference)
-        points_at = (below(to, "kind") or DEPLOYMENTS.kind, below(to, "name"))  # KEDA's default kind
+        to: Plain = value_at(manifest, "spec", *reference)
+        points_at = (value_at(to, "kind") or DEPLOYMENTS.kind, value_at(to, "name"))  # KEDA's default kind
         if manifest.get("kind") == kind and points_at == (target, name):
-            scalers.append(Found(str(below(manifest, "metadata", "name")), manifest.get("spec", {})))
+            scalers.append(Found(str(value_at(manifest, "metadata", "name")), manifest.get("spec", {})))
     if len(scalers) > 1:
         names = ", ".join(scaler.name for scaler in scalers)
         raise CommandError(

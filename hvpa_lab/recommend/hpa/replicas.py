@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa.recommend.golang import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa.inputs import MetricsClient, MetricsError, PodReading, Scale
-from hvpa.recommend.hpa.pods import NO_PODS, Groups, TargetPods, is_ready, requests_of
+from hvpa.recommend.hpa.pods import NO_PODS, Groups, TargetPods, requests_of, runs_and_is_ready
 from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_selector
 from hvpa_lab.recommend.hpa.plan import Tolerance
 
@@ -172,7 +172,7 @@ def _by_ratio(situation: Situation, usage: float) -> int:
         return situation.scale.replicas
     if not situation.target.pods:
         raise MetricsError(f"unable to calculate ready pods: {NO_PODS}")
-    wanted = usage * sum(is_ready(pod) for pod in situation.target.pods)
+    wanted = usage * sum(runs_and_is_ready(pod) for pod in situation.target.pods)
     return MAX_INT32 if wanted > MAX_INT32 else ceil32(wanted)
 
 

@@ -22,8 +22,8 @@ from hvpa.api.objects.read_models import (
     Resources,
     RollingUpdate,
     Selector,
+    StatefulSetUpdateStrategy,
     Terminated,
-    UpdateStrategy,
     WorkloadMeta,
     WorkloadSpec,
     WorkloadStatus,
@@ -132,7 +132,7 @@ class WorkloadObject:
             replicas=state.replicas,
             selector=Selector(match_labels=labels(model.name)),
             template=PodTemplate(spec=pod_spec(state.template)),
-            update_strategy=UpdateStrategy("RollingUpdate", RollingUpdate(state.partition)),
+            update_strategy=StatefulSetUpdateStrategy("RollingUpdate", RollingUpdate(state.partition)),
             paused=state.paused and model.kind == "Deployment",
         )
         status = WorkloadStatus(

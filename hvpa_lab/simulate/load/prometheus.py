@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from hvpa.api.schema.base import FieldError, path_of
+from hvpa.api.schema.base import FieldError, dotted_path
 from hvpa.api.values.positions import YamlError, compose, line_of
 from hvpa_lab.simulate.errors import ScenarioError, refusal
 from hvpa_lab.simulate.load.series import LATEST, Record, checked_record, problem_of
@@ -98,7 +98,7 @@ class _Response:
                 self._fail((*path, number), "must be a pair of time and value")
             times.append(self._time(pair[0], (*path, number, 0)))
             values.append(self._value(pair[1], (*path, number, 1)))
-        name = path_of(path)
+        name = dotted_path(path)
         return checked_record(
             self._file, times, values, lambda number: self._line((*path, number)), (name, name), least
         )
@@ -129,12 +129,12 @@ class _Response:
                 sums[time] = sums.get(time, 0.0) + value
         times = array("d", sorted(sums))
         values = array("d", (sums[time] for time in times))
-        name = path_of(_RESULT)
+        name = dotted_path(_RESULT)
         return checked_record(self._file, times, values, lambda _: self._line(_RESULT), (name, name))
 
     # --- lines of errors ------------------------------------------------------------------------------------------
     def _fail(self, path: _Path, reason: str) -> NoReturn:
-        raise refusal(self._file, self._line(path), FieldError(path_of(path), reason))
+        raise refusal(self._file, self._line(path), FieldError(dotted_path(path), reason))
 
     def _line(self, path: _Path) -> int:
         """The line of the value at this path; if the value is missing, the line of its nearest parent. 1 if the text is
@@ -145,7 +145,7 @@ class _Response:
             (root,) = compose(self._text, _Loader, MAX_DEPTH)
         except YamlError:
             return 1
-        return line_of(root, path_of(path))
+        return line_of(root, dotted_path(path))
 
 
 def _has_labels(result: Any, labels: Mapping[str, str]) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hvpa.api.schema.base import FieldError
-from hvpa.api.values.documents import PlainError, Text
+from hvpa.api.values.documents import PlainError, SourceText
 from hvpa_lab.simulate.errors import ScenarioError, refusal
 
 MAX_SIZE: Final = 200_000_000
@@ -42,7 +42,7 @@ class Source:
 
     file: str
     content: Any
-    text: Text
+    text: SourceText
     number: int
     """Index of the document in `text`."""
     root: str = ""
@@ -70,7 +70,7 @@ class Source:
 
 def read_documents(file: str, text: str) -> list[Source]:
     """The non-empty documents of a YAML or JSON text. Raises ScenarioError."""
-    whole = Text(text, MAX_VALUES)
+    whole = SourceText(text, MAX_VALUES)
     try:
         return [Source(file, content, whole, number) for number, content in whole.documents()]
     except PlainError as error:

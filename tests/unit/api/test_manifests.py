@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hvpa.api.hvpa.resource import HvpaObject, parse_spec, read_hvpa, validate_manifest
 from hvpa.api.objects.read_models import Meta, RawHvpa
-from hvpa.api.schema.base import FieldError, path_of
+from hvpa.api.schema.base import FieldError, dotted_path
 from tests.manifests import Case, Manifest, bad, base, changed, good
 
 GOOD = {case.name: case for case in good()}
@@ -112,7 +112,7 @@ def test_a_timestamp_that_yaml_has_read_is_accepted() -> None:
 
 
 def test_a_path_shows_list_items_and_keys_of_maps_in_brackets() -> None:
-    assert path_of(("spec", "list", 1, "labels", "labels", "x")) == "spec.list[1].labels[labels].x"
+    assert dotted_path(("spec", "list", 1, "labels", "labels", "x")) == "spec.list[1].labels[labels].x"
 
 
 WARNINGS: dict[str, tuple[list[Manifest], int]] = {

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hvpa.api.hvpa.resource import parse_spec
-from hvpa.cli.input.files import load as load_values
+from hvpa.cli.input.files import load_documents as load_values
 from hvpa.cli.main import main
 from hvpa.core.spec.check import spec_problems
 from tests.unit.cli import resizing

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from builders import build
 from builders.build import NOW
 from hvpa.api.hvpa.actuation import UpdateStrategy as HvpaStrategy
-from hvpa.api.objects.read_models import UpdateStrategy, Vpa
+from hvpa.api.objects.read_models import StatefulSetUpdateStrategy, Vpa
 from hvpa.api.values.quantity import format_resource
 from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
 from hvpa.core.model import ScalableState, UnscalableObservation
@@ -36,7 +36,7 @@ def stateful(draw: st.DrawFn) -> Objects:
     factor, kind = draw(st.sampled_from([1, 1, 3])), draw(st.sampled_from(["", "", "OnDelete"]))
     assert seen.workload is not None
     assert seen.hvpa.spec is not None
-    spec = msgspec.structs.replace(seen.workload.spec, update_strategy=UpdateStrategy(type=kind))
+    spec = msgspec.structs.replace(seen.workload.spec, update_strategy=StatefulSetUpdateStrategy(type=kind))
     workload = msgspec.structs.replace(seen.workload, kind="StatefulSet", spec=spec)
     target = seen.hvpa.spec.target_ref.model_copy(update={"kind": "StatefulSet"})
     strategy = HvpaStrategy(type=draw(st.sampled_from(["Rollout", "Rollout", "InPlace"])))

@@ -23,7 +23,7 @@ from hvpa.operator.log import (
     MOST_TRACEBACK,
     LineOutput,
     bounded,
-    one_line,
+    entry_line,
     to_json,
 )
 
@@ -89,7 +89,7 @@ def test_any_entry_is_one_line_of_json(entry: dict[str, Any]) -> None:
 
 @given(ENTRIES, ANY_TEXT)
 def test_any_entry_is_text_without_commands(entry: dict[str, Any], traceback: str) -> None:
-    found = one_line(None, "info", bounded(None, "info", {**entry, "exception": traceback}))
+    found = entry_line(None, "info", bounded(None, "info", {**entry, "exception": traceback}))
     assert all(
         key.isprintable() and str(value).isprintable() for key, value in found.items() if key != "exception"
     )

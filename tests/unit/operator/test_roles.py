@@ -19,11 +19,11 @@ from hvpa.kube.leases.shard_manager import ShardKeeper
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.operator import roles
-from hvpa.operator.roles import ALL, Leader, Share, role_of
+from hvpa.operator.roles import ALL, Leader, QueueShare, role_of
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import WorkQueue
-from hvpa.reconcile.reconciler import Result
+from hvpa.reconcile.reconciler import ReconcileResult
 from hvpa.reconcile.supervision import Supervisor
 from tests.unit.kube.fake_server import background
 from tests.unit.kube.virtual import LeaseServer, VirtualClock
@@ -49,7 +49,7 @@ class Harness:
     def __init__(self) -> None:
         self.role = Leader(None)
         self.telemetry = FakeTelemetry()
-        self.share = Share(self.role, SHARDS, 15.0)
+        self.share = QueueShare(self.role, SHARDS, 15.0)
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
         self.worked: list[Key] = []
         self.forgotten: list[Key] = []
@@ -58,10 +58,10 @@ class Harness:
         for key in KEYS:
             self.local.hvpas.put(hvpa(key))
 
-    async def _reconcile(self, key: Key) -> Result:
+    async def _reconcile(self, key: Key) -> ReconcileResult:
         self.worked.append(key)
         await self.going_on.wait()
-        return Result("done")
+        return ReconcileResult("done")
 
     def opened(self) -> Harness:
         """The caches are filled."""

@@ -9,7 +9,7 @@ import pytest
 
 from hvpa.cli.run import add_arguments, run_settings
 from hvpa.kube.server.endpoints import AddressError
-from hvpa.kube.server.metrics import Page
+from hvpa.kube.server.metrics import MetricsPage
 from hvpa.operator.operator import serve_metrics
 from hvpa.operator.settings import RunSettings
 from tests.unit.cli.test_run import run
@@ -33,7 +33,7 @@ def settings(*flags: str) -> RunSettings:
 async def test_what_would_not_protect_is_refused(flags: list[str], error: str, tmp_path: Path) -> None:
     async with FakeServer().transport(tmp_path) as transport:
         with pytest.raises(AddressError, match=error):
-            await serve_metrics(settings(*flags), Page(lambda: iter(())), transport)
+            await serve_metrics(settings(*flags), MetricsPage(lambda: iter(())), transport)
 
 
 def test_it_is_wrong_usage(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hvpa.core import Objects, Settings
 from hvpa.core.invariants import Violation
 from hvpa.core.model import Axis, Blocked, Direction, Event, OwnedChange, PodResize, WorkloadPatch
 from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
-from hvpa.reconcile.reconciler import Reconciler, Result
+from hvpa.reconcile.reconciler import Reconciler, ReconcileResult
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ class Harness:
         """Another process of the operator."""
         self.reconciler = Reconciler(self.cluster, self.clock, Settings(), self.telemetry)
 
-    def reconcile(self, **later: float) -> Result:
+    def reconcile(self, **later: float) -> ReconcileResult:
         """One reconcile, so much later; only what it writes is kept."""
         self.clock.time += dt.timedelta(**later)
         self.cluster.writes.clear()

@@ -14,9 +14,9 @@ from hvpa.reconcile.fair import (
     FIRST_WINDOW,
     NAMESPACE_SHARE,
     USUAL,
-    Budget,
-    Line,
     Overdrawn,
+    TimeBudget,
+    WaitingLine,
     Window,
 )
 from hvpa.reconcile.ports import Key
@@ -123,7 +123,7 @@ def test_what_waits_for_its_namespace_is_postponed_and_counted() -> None:
 
 
 def test_a_usual_cost_is_free_and_debts_are_forgotten() -> None:
-    budget = Budget()
+    budget = TimeBudget()
     for _ in range(1000):
         budget.spent("ns", 0.0, USUAL)
     assert budget.first("ns", 0.0) == 0.0
@@ -162,7 +162,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_a_line_loses_and_doubles_nothing(steps: list[tuple[str, int]]) -> None:
-    line, clock = Line(), count()
+    line, clock = WaitingLine(), count()
     keys: dict[Key, float] = {}
     held: set[str] = set()
     for step, number in steps:

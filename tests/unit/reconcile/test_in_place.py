@@ -27,7 +27,7 @@ from hvpa.reconcile.ports import (
     Unavailable,
     WriteError,
 )
-from hvpa.reconcile.reconciler import REPORTED_AFTER, Result
+from hvpa.reconcile.reconciler import REPORTED_AFTER, ReconcileResult
 from tests.unit.core.trajectory.jointly import app, state, value
 from tests.unit.reconcile.fakes import FakeCluster, Harness
 
@@ -236,7 +236,7 @@ def test_killed_at_any_write_it_goes_on_from_there(killed_at: str, is_written: b
 
 def test_what_the_api_server_refuses_is_decided_anew_at_once_and_not_asked_for_again() -> None:
     harness = InPlace(resizes=Refused("exceeded quota"))  # of the first pod
-    assert harness.reconcile() == Result("done", dt.timedelta(0))
+    assert harness.reconcile() == ReconcileResult("done", dt.timedelta(0))
     harness.cluster.failures.clear()
     harness.reconcile()
     assert harness.resized() == ["web-1", "web-2"]
@@ -261,7 +261,7 @@ def test_a_refusal_is_forgotten_with_its_pod_and_with_the_hvpa() -> None:
     harness.cluster.failures["resizes"] = Refused("exceeded quota")
     harness.reconcile()
     harness.cluster.one = None
-    assert harness.reconcile() == Result("gone")
+    assert harness.reconcile() == ReconcileResult("gone")
     harness.cluster.one = one
     harness.reconcile()
     assert len(harness.resized()) == 3
@@ -305,7 +305,7 @@ def test_replicas_serve_where_a_limit_range_allows_no_larger_pods() -> None:
     readings, targets = [value("cpu", "1", "5")], {"app": {"cpu": "5"}}
     in_place = {"updateStrategy": {"type": "InPlace"}}
     harness = Harness(state(1, made, readings, targets, in_place, pods=pods), cluster=LimitRange)
-    asked, result = [], Result("done")
+    asked, result = [], ReconcileResult("done")
     for minutes in (0, 1, 2):
         harness.clock.time += dt.timedelta(minutes=minutes)
         for _ in range(5):

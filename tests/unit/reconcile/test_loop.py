@@ -15,7 +15,7 @@ from hvpa.kube.client.limits import Limiter
 from hvpa.reconcile.loop import Metered, WorkLoop
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import BURST, SPACING, WorkQueue
-from hvpa.reconcile.reconciler import Result
+from hvpa.reconcile.reconciler import ReconcileResult
 from tests.unit.kube.virtual import VirtualLoop
 from tests.unit.reconcile.fakes import FakeTelemetry
 
@@ -29,16 +29,16 @@ class Work:
     def __init__(self) -> None:
         self.started: list[Key] = []
         self.gates: dict[Key, asyncio.Event] = {}
-        self.results: dict[Key, list[Result]] = {}
+        self.results: dict[Key, list[ReconcileResult]] = {}
         self.changed = asyncio.Event()
 
-    async def __call__(self, key: Key) -> Result:
+    async def __call__(self, key: Key) -> ReconcileResult:
         self.started.append(key)
         self.changed.set()
         if key in self.gates:
             await self.gates[key].wait()
         results = self.results.get(key)
-        return results.pop(0) if results else Result("done")
+        return results.pop(0) if results else ReconcileResult("done")
 
     async def until(self, started: str) -> None:
         """Wait until these keys have been started, in this order."""
@@ -81,7 +81,11 @@ async def test_a_slow_hvpa_does_not_hold_up_another() -> None:
 
 async def test_a_key_comes_back_when_its_reconcile_asked_for_it() -> None:
     async with Running() as (loop, work):
-        work.results[A] = [Result("done", dt.timedelta(milliseconds=20)), Result("conflict"), Result("done")]
+        work.results[A] = [
+            ReconcileResult("done", dt.timedelta(milliseconds=20)),
+            ReconcileResult("conflict"),
+            ReconcileResult("done"),
+        ]
         loop.enqueue(A)
         await work.until("aaa")
 
@@ -100,7 +104,7 @@ async def test_what_is_due_in_a_while_is_looked_at_then_or_with_what_comes_befor
 
 async def test_an_overloaded_server_is_not_asked_again_too_early() -> None:
     async with Running() as (loop, work):
-        work.results[A] = [Result("overloaded", dt.timedelta(milliseconds=50))]
+        work.results[A] = [ReconcileResult("overloaded", dt.timedelta(milliseconds=50))]
         begin = asyncio.get_running_loop().time()
         loop.enqueue(A)
         await work.until("a")
@@ -158,7 +162,7 @@ async def test_what_is_urgent_is_worked_on_before_a_pass_over_everything() -> No
 async def test_a_reconcile_of_what_was_given_up_ends_and_is_forgotten() -> None:
     async with Running() as (loop, work):
         work.gates[A] = asyncio.Event()
-        work.results[A] = [Result("done", dt.timedelta(0)), Result("failed")]
+        work.results[A] = [ReconcileResult("done", dt.timedelta(0)), ReconcileResult("failed")]
         loop.enqueue(A)
         await work.until("a")
         loop.enqueue(A)
@@ -174,11 +178,11 @@ async def test_a_reconcile_of_what_was_given_up_ends_and_is_forgotten() -> None:
 async def test_one_that_takes_long_to_decide_leaves_time_for_the_others() -> None:
     count = {A: 0, B: 0}
 
-    async def work(key: Key) -> Result:
+    async def work(key: Key) -> ReconcileResult:
         count[key] += 1
         if key == A:
             burn(0.02)
-        return Result("done", dt.timedelta(0))  # at once again
+        return ReconcileResult("done", dt.timedelta(0))  # at once again
 
     async with Running(2, work=work) as (loop, _):
         begin = asyncio.get_running_loop().time()
@@ -192,9 +196,9 @@ async def test_one_that_takes_long_to_decide_leaves_time_for_the_others() -> Non
 
 
 async def test_a_long_queue_of_what_needs_no_write_lets_others_run_meanwhile() -> None:
-    async def work(key: Key) -> Result:
+    async def work(key: Key) -> ReconcileResult:
         burn(0.0005)
-        return Result("done")
+        return ReconcileResult("done")
 
     running = Running(2, work=work)
     for number in range(400):
@@ -256,11 +260,11 @@ async def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> 
 async def test_a_fault_that_the_reconcile_lets_through_ends_no_worker_and_the_key_is_tried_again() -> None:
     tries: list[Key] = []
 
-    async def work(key: Key) -> Result:
+    async def work(key: Key) -> ReconcileResult:
         tries.append(key)
         if key == A and tries.count(A) < 3:
             raise RecursionError
-        return Result("done")
+        return ReconcileResult("done")
 
     async with Running(work=work) as (loop, _):
         loop.enqueue(A)
@@ -278,13 +282,13 @@ async def test_once_the_api_server_is_back_all_that_waited_for_it_are_worked_on_
     done: dict[Key, float] = {}
     tries = 0
 
-    async def work(key: Key) -> Result:
+    async def work(key: Key) -> ReconcileResult:
         nonlocal tries
         tries += 1
         if loop_time() < end:
-            return Result("failed", is_unanswered=True)
+            return ReconcileResult("failed", is_unanswered=True)
         done[key] = loop_time() - end
-        return Result("done")
+        return ReconcileResult("done")
 
     async with Running(work=work) as (loop, _):
         for key in keys:
@@ -298,14 +302,14 @@ async def test_once_the_api_server_is_back_all_that_waited_for_it_are_worked_on_
 async def test_what_fails_for_a_reason_of_its_own_is_not_tried_sooner_when_others_succeed() -> None:
     tries: list[Key] = []
 
-    async def work(key: Key) -> Result:
+    async def work(key: Key) -> ReconcileResult:
         tries.append(key)
         if key == A:
-            return Result("failed")
+            return ReconcileResult("failed")
         return (
-            Result("failed", is_unanswered=True)
+            ReconcileResult("failed", is_unanswered=True)
             if len(tries) % 2
-            else Result("done", dt.timedelta(seconds=1))
+            else ReconcileResult("done", dt.timedelta(seconds=1))
         )
 
     async with Running(work=work) as (loop, _):

@@ -15,11 +15,11 @@ from hvpa.core import Objects
 from hvpa.core.invariants import Violation
 from hvpa.reconcile import reconciler
 from hvpa.reconcile.ports import Conflict, Overloaded, Unavailable, WriteError
-from hvpa.reconcile.reconciler import Result
+from hvpa.reconcile.reconciler import ReconcileResult
 from tests.unit.reconcile.fakes import KEY, Harness, scaling_out
 
-FAILED, CONFLICT = Result("failed"), Result("conflict")
-UNANSWERED = Result("failed", is_unanswered=True)
+FAILED, CONFLICT = ReconcileResult("failed"), ReconcileResult("conflict")
+UNANSWERED = ReconcileResult("failed", is_unanswered=True)
 
 
 def settled(one: Objects, times: int = 1) -> Objects:
@@ -34,7 +34,7 @@ def test_nothing_is_kept_of_an_hvpa_that_is_gone() -> None:
     pods = harness.one.pods
     kept = sys.getrefcount(pods)
     harness.cluster.one = None
-    assert harness.reconcile() == Result("gone")
+    assert harness.reconcile() == ReconcileResult("gone")
     assert harness.telemetry.reports == [("forgotten", KEY)]
     assert sys.getrefcount(pods) < kept - 1, "one of them was the cluster's"
 
@@ -50,7 +50,7 @@ def test_nothing_is_kept_of_an_hvpa_that_is_gone() -> None:
 )
 def test_an_hvpa_is_left_alone(change: dict[str, object]) -> None:
     harness = Harness(replace(scaling_out(), **change))  # type: ignore[arg-type]
-    assert harness.reconcile() == Result("done")
+    assert harness.reconcile() == ReconcileResult("done")
     assert harness.cluster.writes == []
 
 
@@ -189,7 +189,7 @@ def test_conflicts_of_the_status_itself_are_an_event() -> None:
 def test_an_overloaded_server_is_given_the_time_it_asks_for() -> None:
     wait = dt.timedelta(seconds=7)
     harness = Harness(scaling_out(), workload=Overloaded("slow down", wait))
-    assert harness.reconcile() == Result("overloaded", wait)
+    assert harness.reconcile() == ReconcileResult("overloaded", wait)
     assert harness.names() == []
 
 
@@ -254,14 +254,14 @@ def test_a_failed_status_write_is_not_answered_with_another() -> None:
 def test_an_exception_of_the_port_stays_with_its_hvpa() -> None:
     harness = Harness(scaling_out(), objects=RuntimeError("bug"))
     with capture_logs():
-        assert harness.reconcile() == Result("crashed")
+        assert harness.reconcile() == ReconcileResult("crashed")
     assert ("write failed", "Decide", "crashed") in harness.telemetry.reports
 
 
 def test_an_exception_while_deciding_is_reported_in_the_status() -> None:
     one = scaling_out()
     harness = Harness(replace(one, hvpa=replace(one.hvpa, spec="not a spec")))  # type: ignore[arg-type]
-    assert harness.reconcile() == Result("crashed")
+    assert harness.reconcile() == ReconcileResult("crashed")
     [patch] = harness.written("status")
     assert patch["lastError"]["lastOperation"] == "Decide"
 

@@ -18,7 +18,7 @@ from hvpa.api.values.quantity import parse_cpu
 from hvpa.core import Decision, Objects
 from hvpa.core.model import LAST_APPLIED, WorkloadPatch
 from hvpa.reconcile.ports import Conflict, Refused, WriteError
-from hvpa.reconcile.reconciler import Result
+from hvpa.reconcile.reconciler import ReconcileResult
 from tests.unit.core.trajectory import jointly
 from tests.unit.reconcile.fakes import FakeCluster, Harness
 
@@ -72,7 +72,7 @@ class RuledHarness(Harness):
         super().__init__(one or wanting(7, "2"), cluster=RuledCluster)
         self.cluster.rule = rule
 
-    def reconcile(self, **later: float) -> Result:
+    def reconcile(self, **later: float) -> ReconcileResult:
         self.cluster.attempts.clear()
         return super().reconcile(**later)
 

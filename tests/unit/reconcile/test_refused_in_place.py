@@ -17,7 +17,7 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import PodResize, WorkloadPatch
 from hvpa.reconcile.ports import Conflict, Refused, ResizeFailures, Unavailable, WriteError
-from hvpa.reconcile.reconciler import MOST_PATCHES, Result
+from hvpa.reconcile.reconciler import MOST_PATCHES, ReconcileResult
 from tests.unit.reconcile.fakes import FakeCluster, Harness
 from tests.unit.reconcile.test_in_place import OWNER
 
@@ -91,7 +91,7 @@ class InPlace(Harness):
         self.cluster.most = most
         self.lines: list[Any] = []
 
-    def reconcile(self, **later: float) -> Result:
+    def reconcile(self, **later: float) -> ReconcileResult:
         self.cluster.statuses.clear()
         self.cluster.checks.clear()
         with structlog.testing.capture_logs() as lines:
@@ -257,7 +257,7 @@ def test_a_step_that_another_client_makes_superfluous_is_not_reported() -> None:
 def test_where_all_resizes_are_refused_the_replicas_alone_are_reported() -> None:
     harness = InPlace(most=9)
     harness.cluster.refuses_resizes = lambda one: True
-    assert harness.reconcile() == Result("done", dt.timedelta(0))
+    assert harness.reconcile() == ReconcileResult("done", dt.timedelta(0))
     assert harness.applied() == {"horizontal"}
     [step] = harness.steps()
     assert "cpu" not in step.partition(";")[0]

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa.api.values import documents
-from hvpa.api.values.documents import PlainError, Text
+from hvpa.api.values.documents import PlainError, SourceText
 
 
 def read(text: str, most: int = 1000) -> list[Any]:
     """The documents of a text."""
-    return [content for _, content in Text(text, most).documents()]
+    return [content for _, content in SourceText(text, most).documents()]
 
 
 SCALARS = {
@@ -67,7 +67,7 @@ STREAMS = {
 @pytest.mark.parametrize("name", STREAMS)
 def test_json_documents_follow_each_other_and_know_their_lines(name: str) -> None:
     text, lines = STREAMS[name]
-    source = Text(text)
+    source = SourceText(text)
     found = source.documents()
     names = "abcd"[: len(lines)]
     if name != "on one line":
@@ -76,7 +76,7 @@ def test_json_documents_follow_each_other_and_know_their_lines(name: str) -> Non
 
 
 def test_json_that_is_no_yaml_has_the_line_that_it_begins_in() -> None:
-    text = Text('{"a": 1}\n{"b": "\\ud83d\\ude00"}')
+    text = SourceText('{"a": 1}\n{"b": "\\ud83d\\ude00"}')
     assert [content for _, content in text.documents()] == [{"a": 1}, {"b": "\U0001f600"}]
     assert text.line(1, "b") == 2
 
@@ -86,9 +86,9 @@ def test_a_number_that_json_does_not_know_is_text_as_in_yaml() -> None:
 
 
 def test_a_line_is_1_where_nothing_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Text("a: 1").line(7, "a") == 1
+    assert SourceText("a: 1").line(7, "a") == 1
     monkeypatch.setattr(documents, "MAX_PLACED", 5)
-    assert Text("\n\na: 1").line(0, "a") == 1
+    assert SourceText("\n\na: 1").line(0, "a") == 1
 
 
 FAULTS = {
@@ -145,7 +145,7 @@ def test_yaml_and_json_of_the_same_objects_are_read_alike(objects: list[Any]) ->
 
 @given(st.text(st.sampled_from("{}[]:,\"'-#&*a1 \n\t%")))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    source = Text(text)
+    source = SourceText(text)
     try:
         found = source.documents()
     except PlainError:

@@ -13,7 +13,7 @@ from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.cli.explain.json import to_json
 from hvpa.core import Settings, observe
 from hvpa.core.model import Blocked, Decision, ReplicaView, ResourceRequirements, WorkloadPatch
-from hvpa.core.rules import Figures
+from hvpa.core.rules import GateFigures
 from tests.unit.cli import schema
 from tests.unit.cli.explain.test_text import ALL_DAY, CURRENT, EVENING, MORNING, SATURATED
 from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, vpa
@@ -406,7 +406,7 @@ def test_each_field_of_a_decision_is_in_the_json() -> None:
         containers={"app": ResourceRequirements({"cpu": 1500, "memory": 1024**3}, {})},
         recommended={"app": ResourceRequirements({"cpu": 2000}, {"memory": 1_100_000_000})},
         blocked=(
-            Blocked("horizontal", "up", "MinChange", 3, 5, figures=Figures(least=2)),
+            Blocked("horizontal", "up", "MinChange", 3, 5, figures=GateFigures(least=2)),
             Blocked("vertical", "down", "Rollout", 2000, 500, container="app", resource="cpu", until=now),
         ),
     )

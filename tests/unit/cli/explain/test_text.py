@@ -10,7 +10,7 @@ import pytest
 
 from hvpa.api.hvpa.status import ROLLOUT
 from hvpa.cli.explain.pods import STATES
-from hvpa.core.actuation.pod import State
+from hvpa.core.actuation.pod import ResizeProgress
 from hvpa.core.report.remedies import REMEDIES
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.resizing import SMALL, deployment, hvpa, pod, resizing, vpa
@@ -495,7 +495,7 @@ STRATEGY = "InPlace, timeout 5m, maxUnavailable 25%"
 
 
 def test_every_state_has_its_meaning_here_and_on_the_page() -> None:
-    assert set(get_args(State)) <= STATES.keys()
+    assert set(get_args(ResizeProgress)) <= STATES.keys()
     table = (DOCS / "in-place.md").read_text().partition("| STATE |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]
     assert {name.replace(" ", "_") for name in re.findall(r"`([a-z ]+)`", "".join(cells))} == STATES.keys()

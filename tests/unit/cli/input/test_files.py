@@ -146,7 +146,7 @@ def test_a_fault_is_reported_with_its_place(
 ) -> None:
     text, reported = FAULTS[name]
     monkeypatch.setattr(
-        files, "Text", partial(documents.Text, max_values=100_000)
+        files, "SourceText", partial(documents.SourceText, max_values=100_000)
     )  # as many as there may be take seconds
     with pytest.raises(CommandError) as caught:
         read(tmp_path, text)

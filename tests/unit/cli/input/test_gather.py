@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hvpa.api.objects.read_models import Hpa
-from hvpa.cli.input.files import below
+from hvpa.cli.input.files import value_at
 from hvpa.cli.input.gather import Gathered, gather
 from hvpa.core.workload.pod_owner import by_owner
 from tests.unit.cli.support import Doc, Shell, changed, of_kind
@@ -257,7 +257,7 @@ def as_kind(documents: list[Doc], kind: str, version: str) -> list[Doc]:
                 status |= {f"{name}NumberScheduled": count for name in names}
             one = {**one, "apiVersion": version, "kind": kind, "spec": spec, "status": status}
         for field in ("targetRef", "scaleTargetRef"):
-            if below(one, "spec", field, "kind") == "Deployment":
+            if value_at(one, "spec", field, "kind") == "Deployment":
                 reference = {**one["spec"][field], "apiVersion": version, "kind": kind}
                 one = {**one, "spec": {**one["spec"], field: reference}}
         found.append(one)

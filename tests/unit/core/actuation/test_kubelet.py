@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from builders.build import MIB, NOW, at, container, hvpa, objects, pod, stamp, workload
 from hvpa.api.objects.read_models import Pod
 from hvpa.core import Settings, observe
-from hvpa.core.actuation.desired import Sizes
+from hvpa.core.actuation.desired import ContainerSizes
 from hvpa.core.actuation.kubelet import resources_named, used_at_least
 from hvpa.core.actuation.pod import PodComparison, present_sizes, qos_class
 from hvpa.core.gates.gates import GateContext
@@ -351,7 +351,7 @@ def comparison(wanted: Mapping[str, Mapping[str, Any]], **more: Any) -> PodCompa
     return PodComparison.of(GateContext(Clock(NOW), seen.spec, is_settled=True), seen, sizes, at(minutes=-1))
 
 
-def after(sizes: Sizes, resize: PodResize) -> Sizes:
+def after(sizes: ContainerSizes, resize: PodResize) -> ContainerSizes:
     """The sizes once they were asked for."""
     found = dict(sizes)
     body: Any = resize.body
@@ -364,7 +364,7 @@ def after(sizes: Sizes, resize: PodResize) -> Sizes:
     return found
 
 
-def mixes(before: Sizes, then: Sizes) -> bool:
+def mixes(before: ContainerSizes, then: ContainerSizes) -> bool:
     """Whether a memory limit is lowered while anything is raised."""
     moves = [
         (section, resource, part[resource] - getattr(before[name], section)[resource])

@@ -11,7 +11,7 @@ from builders import build
 from builders.build import GIB, NOW, at, stamp
 from hvpa.core import Decision, Objects
 from hvpa.core.model import Blocked
-from hvpa.core.rules import Figures
+from hvpa.core.rules import GateFigures
 from tests.unit.core.additive.vertically import (
     CLOSED,
     IN_WINDOW,
@@ -32,12 +32,12 @@ TWO = {"cpu": "2"}
 ROLLING = {"status": {"updatedReplicas": 2}}
 SCALED = axis(at(minutes=-1))
 FIGURES = {
-    ("StabilizationWindow", 1500): Figures(
+    ("StabilizationWindow", 1500): GateFigures(
         dt.timedelta(minutes=3), source="vpa.scaleUp.stabilizationDuration"
     ),
-    ("MinChange", 1150): Figures(dt.timedelta(minutes=15), 200),
-    ("MinChange", 850): Figures(least=200),
-    ("MinChange", 1500): Figures(dt.timedelta(minutes=1), 600, "vpa.scaleUp.minChange.cpu"),
+    ("MinChange", 1150): GateFigures(dt.timedelta(minutes=15), 200),
+    ("MinChange", 850): GateFigures(least=200),
+    ("MinChange", 1500): GateFigures(dt.timedelta(minutes=1), 600, "vpa.scaleUp.minChange.cpu"),
 }
 """The figures that a hold reports, by its reason and the request that is wanted."""
 SIXTY = up(minChange={"cpu": {"percentage": 60}}, minChangeTimeout="1m")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import build
-from hvpa.core.values.weight import Axes, Bounds, percent, weight_at
+from hvpa.core.values.weight import AvailableAxes, Bounds, percent, weight_at
 from tests.unit.core.named import named
 
 
@@ -110,7 +110,7 @@ def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
 ) -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
     assert spec is not None
-    weight = weight_at(spec, replicas, desired, BOUNDS, Axes())
+    weight = weight_at(spec, replicas, desired, BOUNDS, AvailableAxes())
     assert weight.percent == expected
     assert weight.horizontal_ppm + weight.vertical_ppm == 1_000_000
 
@@ -121,7 +121,7 @@ def test_the_order_of_intervals_without_an_overlap_does_not_matter(intervals: li
     assert spec is not None
     expected = {(3, 1): 40, (3, 7): 60, (4, 4): 100, (9, 1): 60, (10, 10): 100, (2, 9): 40, (6, 1): 60}
     found = {
-        (replicas, desired): weight_at(spec, replicas, desired, BOUNDS, Axes()).percent
+        (replicas, desired): weight_at(spec, replicas, desired, BOUNDS, AvailableAxes()).percent
         for replicas, desired in expected
     }
     assert found == expected
@@ -151,7 +151,7 @@ def test_a_neighbour_is_the_nearest_count_at_which_a_weight_below_100_counts(
     ]
     spec = build.hvpa({"weightBasedScalingIntervals": [interval(*one) for one in intervals]}).spec
     assert spec is not None
-    weight = weight_at(spec, replicas, replicas + step, Bounds(1, 30), Axes()).percent
+    weight = weight_at(spec, replicas, replicas + step, Bounds(1, 30), AvailableAxes()).percent
     nearest = _nearest(intervals, replicas, step)
     assert weight == (100 if nearest is None else nearest)
 
@@ -160,21 +160,21 @@ def test_a_neighbour_is_the_nearest_count_at_which_a_weight_below_100_counts(
     ("intervals", "axes", "expected"),
     named(
         {
-            "a VPA alone": (None, Axes(vertical_only=True), (100, "no intervals and no HPA: all vertical")),
-            "beside an HPA": (None, Axes(), (0, "no intervals: all horizontal")),
-            "a hole": ([interval(30, 5)], Axes(), (0, "no interval contains 3 replicas: all horizontal")),
-            "inside": ([interval(5, 1, 2), interval(30)], Axes(), (30, "interval 2 of 2 contains 3 replicas")),
+            "a VPA alone": (None, AvailableAxes(vertical_only=True), (100, "no intervals and no HPA: all vertical")),
+            "beside an HPA": (None, AvailableAxes(), (0, "no intervals: all horizontal")),
+            "a hole": ([interval(30, 5)], AvailableAxes(), (0, "no interval contains 3 replicas: all horizontal")),
+            "inside": ([interval(5, 1, 2), interval(30)], AvailableAxes(), (30, "interval 2 of 2 contains 3 replicas")),
             "weight 100": (
-                [interval(100, 1, 3), interval(30)], Axes(),
+                [interval(100, 1, 3), interval(30)], AvailableAxes(),
                 (30, "interval 1 has weight 100, the HPA recommends 5: using interval 2")),
             "a VPA without a target": (
-                [interval(30)], Axes(vertical_usable=False),
+                [interval(30)], AvailableAxes(vertical_usable=False),
                 (0, "the vertical axis can't be used: scaling out is all horizontal")),
         }
     ),
 )  # fmt: skip
 def test_a_vpa_weight_comes_with_its_reason(
-    intervals: list[dict[str, Any]] | None, axes: Axes, expected: tuple[int, str]
+    intervals: list[dict[str, Any]] | None, axes: AvailableAxes, expected: tuple[int, str]
 ) -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
     assert spec is not None
@@ -185,7 +185,7 @@ def test_a_vpa_weight_comes_with_its_reason(
 def test_without_an_hpa_a_missing_end_reaches_to_any_count() -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": [interval(30)]}).spec
     assert spec is not None
-    assert weight_at(spec, 999, None, Bounds(), Axes(vertical_only=True)).percent == 30
+    assert weight_at(spec, 999, None, Bounds(), AvailableAxes(vertical_only=True)).percent == 30
 
 
 @pytest.mark.parametrize(("ppm", "expected"), [(0, 0), (600_000, 60), (1_000_000, 100), (125_000, 12.5)])

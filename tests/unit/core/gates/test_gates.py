@@ -21,7 +21,7 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
-from hvpa.core.rules import Figures, Rules, rules_of
+from hvpa.core.rules import GateFigures, Rules, rules_of
 from hvpa.core.values.clock import Clock
 
 
@@ -45,7 +45,7 @@ def scaled(minutes: float) -> Change:
 
 def stabilized(minutes: float) -> Hold:
     """Held by the stabilization of `scaled` for so long."""
-    figures = Figures(wait=dt.timedelta(minutes=3), source="hpa.scaleUp.stabilizationDuration")
+    figures = GateFigures(wait=dt.timedelta(minutes=3), source="hpa.scaleUp.stabilizationDuration")
     return Hold("StabilizationWindow", at(minutes=minutes), figures)
 
 

@@ -14,7 +14,7 @@ from hvpa.core import Decision
 from hvpa.core.model import JointResource
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.report.bounds import recommender_cap
-from hvpa.core.trajectory.view import View
+from hvpa.core.trajectory.view import SolutionView
 from hvpa.core.values.arithmetic import RequestBounds
 from hvpa.core.workload.containers import ContainerResource
 
@@ -165,7 +165,7 @@ def test_of_what_a_metric_measures_replicas_make_up_for_the_recommenders_cap(
     present: int | None, is_named: bool
 ) -> None:
     @dataclass
-    class Measured(View):
+    class Measured(SolutionView):
         """A joint decision in which this one container resource is measured or not."""
 
         @property

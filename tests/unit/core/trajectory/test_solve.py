@@ -12,7 +12,7 @@ from builders.build import GIB, at
 from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.trajectory.view import View
+from hvpa.core.trajectory.view import SolutionView
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.lately import Lately
 from tests.unit.core.trajectory.jointly import (
@@ -525,7 +525,7 @@ def test_what_is_needed_is_so_however_many_pods_there_are(
     """15 cores are 4 x 3750m on the path; the queue calls for twice the 3 pods."""
     targets = {"app": {"cpu": "1500m" if replicas == 10 else "5"}}
     found = view(build.decided(state(replicas, [app("1")], readings, targets), resizes=resizes))
-    assert isinstance(found, View)
+    assert isinstance(found, SolutionView)
     assert found.joint.needed == expected
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hvpa.api.hvpa.windows import MOST_WINDOWS, MaintenanceWindow
 from hvpa.core.values import schedules
-from hvpa.core.values.schedules import Schedule, ScheduleError, read
+from hvpa.core.values.schedules import Schedule, ScheduleError, parsed_schedule
 
 UTC = ZoneInfo("UTC")
 
@@ -156,12 +156,12 @@ def test_a_day_that_never_comes_is_not_searched_for(text: str, monkeypatch: pyte
 def test_a_schedule_is_read_and_searched_once(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     window = MaintenanceWindow.model_validate({"schedule": text, "duration": "1h"})
     now = at("2026-11-21T10:00")
-    first = read(window).occurrences
+    first = parsed_schedule(window).occurrences
     if first is not None:
         first.around(now)
     counted = Counted(monkeypatch)
     for _ in range(3):
-        again = read(window).occurrences
+        again = parsed_schedule(window).occurrences
         assert again is first
         if again is not None:
             again.around(now)
@@ -171,14 +171,14 @@ def test_a_schedule_is_read_and_searched_once(text: str, monkeypatch: pytest.Mon
 def test_one_tenants_schedules_displace_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = MaintenanceWindow.model_validate({"schedule": "0 22 * * *", "duration": "1h"})
     now = at("2026-11-21T10:00")
-    occurrences = read(honest).occurrences
+    occurrences = parsed_schedule(honest).occurrences
     assert occurrences is not None
     occurrences.around(now)
     for number in range(40 * MOST_WINDOWS):
         text = f"{number % 60} {number // 60} 29 2 *"
-        read(MaintenanceWindow.model_validate({"schedule": text, "duration": "1h"}))
+        parsed_schedule(MaintenanceWindow.model_validate({"schedule": text, "duration": "1h"}))
     counted = Counted(monkeypatch)
-    assert read(honest).occurrences is occurrences
+    assert parsed_schedule(honest).occurrences is occurrences
     occurrences.around(now)
     assert counted.searches == counted.parses == 0
 
@@ -186,7 +186,7 @@ def test_one_tenants_schedules_displace_nobodys(monkeypatch: pytest.MonkeyPatch)
 def test_what_has_no_further_start_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "_YEARS", 1)
     window = MaintenanceWindow.model_validate({"schedule": "0 3 29 2 *", "duration": "1h"})
-    occurrences = read(window).occurrences
+    occurrences = parsed_schedule(window).occurrences
     assert occurrences is not None
     assert occurrences.around(at("2030-01-01T00:00")) == (None, None)
     assert occurrences.around(at("2030-06-01T00:00")) == (None, None)

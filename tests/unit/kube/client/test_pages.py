@@ -11,7 +11,7 @@ from aiohttp import web
 
 from hvpa.kube.client import pages
 from hvpa.kube.client.errors import TooLarge, Unreachable
-from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.pages import ListPage, read_list
 from tests.unit.kube.fake_server import FakeServer, always
 
 PAGE_BYTES, MOST_BYTES = 2**16, 2**18
@@ -41,7 +41,7 @@ class Objects(FakeServer):
         """The names of all objects, in order."""
         names: list[str] = []
 
-        def take(page: Page) -> None:
+        def take(page: ListPage) -> None:
             items: list[dict[str, Any]] = [json.loads(bytes(item)) for item in page.items or ()]
             names.extend(one["metadata"]["name"] for one in items)
 

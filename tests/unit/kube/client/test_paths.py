@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from hvpa.kube.client.paths import PathError, api_path, checked, path_of
+from hvpa.kube.client.paths import PathError, api_path, checked, escaped_path
 from hvpa.kube.objects.resources import PODS, custom_resource
 
 names = st.one_of(st.text(), st.text("./%?#\\;&=\n\r\x00a", max_size=6))
@@ -45,7 +45,7 @@ def test_any_api_version_is_a_group_and_a_version(api_version: str, plural: str)
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb", "%", "/", "\ud800"])
 def test_what_nothing_can_be_called_is_not_requested(name: str) -> None:
     with pytest.raises(PathError, match="is not a valid name in a cluster"):
-        path_of("api", name)
+        escaped_path("api", name)
 
 
 def test_where_an_api_version_is_served() -> None:

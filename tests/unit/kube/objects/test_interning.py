@@ -14,7 +14,7 @@ from hvpa.api.hvpa.resource import read_spec
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
 from hvpa.kube.objects import interning as sharing
-from hvpa.kube.objects.interning import ModelSharer, Table, share, text
+from hvpa.kube.objects.interning import InternTable, ModelSharer, share, text
 
 
 def spec_of(name: str, percent: int = 50) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def shared_spec(sharer: ModelSharer, document: dict[str, Any]) -> HvpaSpec:
 def tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty ones."""
     for name in ("_texts", "_parts"):
-        monkeypatch.setattr(sharing, name, Table())
+        monkeypatch.setattr(sharing, name, InternTable())
 
 
 def test_equal_values_are_one_and_lists_of_different_things_are_not() -> None:

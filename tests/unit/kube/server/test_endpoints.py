@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from hvpa.kube.server.endpoints import AddressError, health_routes, metrics_routes, parse_address, serve
-from hvpa.kube.server.metrics import Metrics, Page
+from hvpa.kube.server.metrics import Metrics, MetricsPage
 from tests.unit.kube.server.listening import listening
 
 
@@ -37,7 +37,7 @@ async def test_health_and_metrics_are_served() -> None:
     problems: list[str | None] = [None, "not listed yet: pods"]
     routes = {
         **health_routes(lambda: problems[0], lambda: problems[1]),
-        **metrics_routes(Page(metrics.pieces).read),
+        **metrics_routes(MetricsPage(metrics.pieces).read),
     }
     async with listening(routes) as (port, _), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
         for path, status, text in (

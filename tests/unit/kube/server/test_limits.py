@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from hvpa.kube.server import acceptor
 from hvpa.kube.server import endpoints as serving
-from hvpa.kube.server.endpoints import Routes, plain
+from hvpa.kube.server.endpoints import Routes, text_response
 from tests.unit.kube.fake_server import LONG, until
 from tests.unit.kube.server.listening import fine, listening
 
@@ -89,7 +89,7 @@ async def test_a_guard_s_refusal_is_what_is_answered() -> None:
 
     async def guard(request: web.BaseRequest) -> web.Response | None:
         guarded.append(request.path)
-        return plain(403, "no") if request.query_string else None
+        return text_response(403, "no") if request.query_string else None
 
     async with listening(ROUTES, guard) as (port, _):
         assert b"403 Forbidden" in await exchange(port, request("/ok?no"))

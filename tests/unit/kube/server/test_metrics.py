@@ -19,7 +19,7 @@ from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.leases.lease_api import LeaseTimes
 from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
 from hvpa.kube.server.endpoints import metrics_routes
-from hvpa.kube.server.metrics import FRESH, SLICE, Metrics, Page
+from hvpa.kube.server.metrics import FRESH, SLICE, Metrics, MetricsPage
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.fake_server import LONG, background, until
 from tests.unit.kube.leases.test_election import Leases, elector
@@ -139,7 +139,7 @@ async def test_many_scrapes_at_once_cost_no_lease_and_one_rendering_a_second(tmp
         await mine.acquire()
         async with (
             background(mine.keep()) as keeping,
-            listening(metrics_routes(Page(rendering).read)) as (port, _),
+            listening(metrics_routes(MetricsPage(rendering).read)) as (port, _),
         ):
 
             async def scrape() -> int:
@@ -160,7 +160,7 @@ async def test_many_scrapes_at_once_cost_no_lease_and_one_rendering_a_second(tmp
 async def test_each_page_is_at_most_as_old_as_what_is_due() -> None:
     metrics = Metrics(CollectorRegistry())
     rendering = Rendering(metrics)
-    page = Page(rendering)
+    page = MetricsPage(rendering)
     first = await page.read()
     metrics.request("get", "200")
     async with asyncio.timeout(LONG):
@@ -180,7 +180,7 @@ async def test_a_client_that_goes_away_stops_no_rendering() -> None:
             yield b""
         yield b"whole"
 
-    page = Page(pieces)
+    page = MetricsPage(pieces)
     gone, stays = (asyncio.create_task(page.read()) for _ in range(2))
     await until(lambda: bool(rendered))
     gone.cancel()
@@ -198,7 +198,7 @@ async def test_what_fails_is_tried_again_for_the_next_client() -> None:
             raise wrong.pop()
         yield b"fine"
 
-    page = Page(pieces)
+    page = MetricsPage(pieces)
     with pytest.raises(RuntimeError, match="broken"):
         await page.read()
     assert await page.read() == b"fine"

@@ -15,7 +15,7 @@ from hvpa.core import Decision
 from hvpa.core.model import PodShape
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.capacity import Capacity
-from hvpa.core.trajectory.view import View
+from hvpa.core.trajectory.view import SolutionView
 from tests.unit.core.trajectory.jointly import app, held, requests, state, utilization, value, view
 
 # --- minChange, and what goes along ----------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def test_sizes_are_not_lowered_where_a_pod_that_refuses_its_resize_leaves_too_li
 ) -> None:
     """2 cores are called for, which the path has 2 x 1 for. One of two pods keeps 400m: the other one keeps its 2."""
     found = view(failing(0, resizes=True))
-    assert isinstance(found, View)
+    assert isinstance(found, SolutionView)
     shapes = [PodShape({"app": {"cpu": 2000}}), PodShape({"app": {"cpu": small}}, refuses=True)]
     joint = replace(found.joint, capacity=Capacity(shapes))
     assert joint.sizes_at(2)[ResourceKey("app", "cpu")] == expected

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hvpa.api.objects.read_models import Vpa, VpaMeta
-from hvpa.reconcile.reconciler import Reconciler, Result
+from hvpa.reconcile.reconciler import Reconciler, ReconcileResult
 from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa_lab.simulate.cluster.metrics_server import Every
 from hvpa_lab.simulate.cluster.objects import instant
@@ -40,8 +40,8 @@ def test_a_coroutine_that_waits_has_no_place_in_a_simulation() -> None:
 
 
 def test_a_reconcile_that_fails_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(*_: object) -> Result:
-        return Result("failed")
+    async def fails(*_: object) -> ReconcileResult:
+        return ReconcileResult("failed")
 
     monkeypatch.setattr(Reconciler, "reconcile", fails)
     one, _ = at_work(POLICIES.hvpa)
@@ -63,9 +63,9 @@ def test_an_hvpa_that_never_comes_to_rest_ends_the_simulation(monkeypatch: pytes
     one, context = at_work(POLICIES.hvpa)
     assert isinstance(one, HvpaScaler)
 
-    async def changes_again(*_: object) -> Result:
+    async def changes_again(*_: object) -> ReconcileResult:
         context.state.changes += 1
-        return Result("done")
+        return ReconcileResult("done")
 
     monkeypatch.setattr(Reconciler, "reconcile", changes_again)
     with pytest.raises(SimulationError, match="does not settle"):
