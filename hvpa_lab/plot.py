@@ -103,14 +103,14 @@ def draw(view: JointView, current_replicas: int, title: str) -> bytes:
         FigureCanvasAgg(figure)
         grid = figure.subplots(len(curves), 1, squeeze=False)
         for (key, curve), row in zip(curves.items(), grid, strict=True):
-            Panel(key, curve, marks, row[0]).draw()
+            PathPanel(key, curve, marks, row[0]).draw()
         figure.suptitle(title, x=0.1, y=1 - 0.2 / height, ha="left", fontsize=12)
         figure.subplots_adjust(0.1, FOOT / height, 0.87, 1 - (HEAD + 0.3) / height, 0, 0.36)
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return file.getvalue()
 
 
-class Panel:
+class PathPanel:
     """The panel of one container resource."""
 
     def __init__(self, key: ResourceKey, curve: ResourceCurve, marks: Sequence[Mark], ax: Axes) -> None:

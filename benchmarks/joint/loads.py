@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa_lab.simulate.load.csv import read_csv
-from hvpa_lab.simulate.load.series import Record
+from hvpa_lab.simulate.load.series import RecordedSeries
 
 MEDIAN: Final = 1.5
 """Median of a recorded series in cores of work."""
@@ -82,7 +82,7 @@ def _trace(file: Path, days: float) -> LoadCase:
     return LoadCase(name, source, duration, f"{name}.csv", _text(record, count))
 
 
-def _text(record: Record, count: int) -> str:
+def _text(record: RecordedSeries, count: int) -> str:
     """Return the first values as CSV, and one more, so that the cut is not an end."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -27,7 +27,7 @@ from hvpa.kube.server.tls import Certificate
 from hvpa.operator.log import configure_logs
 from hvpa_lab.dashboard.access import OwnToken, token_guard
 from hvpa_lab.dashboard.server import Dashboard, Serving
-from hvpa_lab.dashboard.table import Table
+from hvpa_lab.dashboard.table import HvpaTable
 from hvpa_lab.dashboard.watched_hvpas import WatchedHvpas
 
 LOOPBACK: Final = "127.0.0.1"
@@ -96,7 +96,7 @@ async def _serve(reader: Reader, args: argparse.Namespace) -> None:
     default = DEFAULT_LEASE if is_local else DEFAULT_LEASE._replace(namespace=own_namespace("hvpa-system"))
     lease = args.operator_lease or default
     watched = WatchedHvpas(transport, decision_settings(args), lease)
-    table = Table(transport, scope, watched.changed, lease)
+    table = HvpaTable(transport, scope, watched.changed, lease)
     guard: Guard = own if is_local else token_guard(transport, scope)
     dashboard = Dashboard(transport, table, watched, guard, scope)
     _end_by_sigterm()

@@ -28,7 +28,7 @@ from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 from hvpa_lab.dashboard.access import namespace_of, owner_of
 from hvpa_lab.dashboard.board import Board
-from hvpa_lab.dashboard.table import PROBLEM, Table
+from hvpa_lab.dashboard.table import PROBLEM, HvpaTable
 from hvpa_lab.dashboard.watched_hvpas import WatchedHvpas
 from hvpa_lab.dashboard.whatif import (
     Measured,
@@ -79,7 +79,7 @@ class Dashboard:
     """The served application."""
 
     transport: Transport
-    table: Table
+    table: HvpaTable
     watched: WatchedHvpas
     guard: Guard
     scope: str

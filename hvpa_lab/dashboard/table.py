@@ -38,7 +38,7 @@ _UNREPORTED: Final = StatusCondition(
 )
 
 
-class Table:
+class HvpaTable:
     """The rows, on a board by `NAMESPACE/NAME`. `on_change` is called with the key of each changed Hvpa."""
 
     def __init__(

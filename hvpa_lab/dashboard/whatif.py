@@ -57,7 +57,7 @@ class WhatIfError(CommandError):
         self.status = status
 
 
-class Changes(NamedTuple):
+class FieldChanges(NamedTuple):
     """The changed fields; None leaves a field unchanged."""
 
     blend: str | None = None
@@ -74,7 +74,7 @@ class Changes(NamedTuple):
     """
 
 
-def read_changes(query: Mapping[str, str]) -> Changes:
+def read_changes(query: Mapping[str, str]) -> FieldChanges:
     """The changes in a query; an empty value leaves a field unchanged. Raises WhatIfError, which names the field."""
     given = {name: value.strip() for name, value in query.items() if value.strip()}
     unknown = sorted(given.keys() - {"blend", "target", "minReplicas", "maxReplicas", "headroom"})
@@ -84,7 +84,7 @@ def read_changes(query: Mapping[str, str]) -> Changes:
     if blend not in (None, "Additive", "Trajectory"):
         raise WhatIfError("blend: must be Additive or Trajectory")
     headroom = _whole(given, "headroom", 0, _MOST_PERCENT)
-    changes = Changes(
+    changes = FieldChanges(
         blend,
         _whole(given, "target", 1, _MOST_PERCENT),
         _whole(given, "minReplicas", 1, MAX_REPLICAS),
@@ -143,7 +143,7 @@ async def _get(transport: Transport, path: str) -> Json:
     return obj
 
 
-def changed(manifest: Json, changes: Changes) -> Json:
+def changed(manifest: Json, changes: FieldChanges) -> Json:
     """The manifest with the changes. Raises WhatIfError if the manifest has no field to change."""
     made = copy.deepcopy(manifest)
     spec = made["spec"]
@@ -189,7 +189,7 @@ class Measured(NamedTuple):
     """The samples, oldest first."""
 
 
-def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: str) -> tuple[Json, str]:
+def scenario(measured: Measured, manifest: Json, changes: FieldChanges, load_file: str) -> tuple[Json, str]:
     """The scenario, and its load as CSV, which it refers to as `load_file`. Raises WhatIfError if there are too few
     measurements."""
     workload = measured.objects.workload
@@ -293,7 +293,7 @@ class Simulator:
         self._turn = asyncio.Lock()
         self._users: set[str] = set()
 
-    async def run(self, measured: Measured, manifest: Json, changes: Changes, user: str = "") -> Json:
+    async def run(self, measured: Measured, manifest: Json, changes: FieldChanges, user: str = "") -> Json:
         """The scenario's report, in the form of `docs/simulate.schema.json`. Raises WhatIfError."""
         if user in self._users:
             raise WhatIfError("another simulation of yours is running; try again when it is done", 429)
@@ -304,7 +304,7 @@ class Simulator:
         finally:
             self._users.discard(user)
 
-    async def _run(self, measured: Measured, manifest: Json, changes: Changes) -> Json:
+    async def _run(self, measured: Measured, manifest: Json, changes: FieldChanges) -> Json:
         with tempfile.TemporaryDirectory(prefix="hvpa-what-if-") as folder:
             made, load = scenario(measured, manifest, changes, "load.csv")
             (Path(folder) / "load.csv").write_text(load)

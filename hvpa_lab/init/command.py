@@ -29,11 +29,11 @@ from hvpa_lab.init.draft import Draft, drafts
 from hvpa_lab.init.files import publish, refuse_taken, workshop
 from hvpa_lab.init.json import to_json
 from hvpa_lab.init.manifest import manifest
-from hvpa_lab.init.result import Result
+from hvpa_lab.init.result import InitResult
 from hvpa_lab.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, rivals, scenario, span_of, today
 from hvpa_lab.init.source.present import SCALED_OBJECT, Present, TargetName, present, target_name
 from hvpa_lab.init.text import to_text
-from hvpa_lab.init.trial import Outcome, Trial, Work, outcomes
+from hvpa_lab.init.trial import Trial, TrialOutcome, Work, outcomes
 from hvpa_lab.init.verdict import MATCHES, best, judged
 from hvpa_lab.simulate.engine import quiet
 from hvpa_lab.simulate.errors import ScenarioError
@@ -204,7 +204,7 @@ def _history(args: argparse.Namespace, now: Present) -> History:
         raise CommandError(str(error)) from error
 
 
-def _tried(args: argparse.Namespace, now: Present, history: History, folder: Path) -> Result:
+def _tried(args: argparse.Namespace, now: Present, history: History, folder: Path) -> InitResult:
     """Simulate, choose and write."""
     learnt, recent = _fit(now, history), history.last(args.days * DAY)
     candidates = drafts(now, learnt, (args.min_replicas, args.max_replicas))
@@ -234,7 +234,7 @@ def _tried(args: argparse.Namespace, now: Present, history: History, folder: Pat
         publish(shop, folder, files)
     tried = [chosen if trial.draft is chosen.draft else trial for trial in tried]
     shape = pattern(history.times, learnt.load)
-    return Result(now, history, recent, learnt, shape, tried, chosen, verdict, folder)
+    return InitResult(now, history, recent, learnt, shape, tried, chosen, verdict, folder)
 
 
 def _fit(now: Present, history: History) -> Fit:
@@ -257,7 +257,7 @@ def _write_files(shop: Path, files: dict[str, str]) -> None:
         (shop / name).write_text(content, encoding="utf-8")
 
 
-def _trial(now: Present, draft: Draft, outcomes_by_policy: Mapping[str, Sequence[Outcome]]) -> Trial:
+def _trial(now: Present, draft: Draft, outcomes_by_policy: Mapping[str, Sequence[TrialOutcome]]) -> Trial:
     """The outcomes of an Hvpa, and of the policies that it is compared with."""
     rival = outcomes_by_policy.get(today(now, draft.target)["name"], ()) if rivals(now, [draft]) else ()
     return Trial(draft, outcomes_by_policy[today(now)["name"]], outcomes_by_policy[draft.name], rival)

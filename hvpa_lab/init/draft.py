@@ -15,7 +15,7 @@ from hvpa.cli.input.files import value_at
 from hvpa_lab.init.source.present import Present
 from hvpa_lab.simulate.history.fit import Fit
 from hvpa_lab.simulate.history.pattern import quantile
-from hvpa_lab.simulate.history.regression import Line
+from hvpa_lab.simulate.history.regression import FittedLine
 
 TARGETS: Final = (70, 80)
 """Target utilization in percent of a request: headrooms that are tried besides today's."""
@@ -178,7 +178,7 @@ def _bounds(
     usage, container = fit.containers[name], present.containers[name]
     least: dict[Resource, int] = {}
     most: dict[Resource, int] = {}
-    lines: dict[Resource, tuple[Line, float, float]] = {
+    lines: dict[Resource, tuple[FittedLine, float, float]] = {
         CPU: (usage.cpu, 0.0, 1000.0),
         MEMORY: (usage.memory, usage.memory_above, 1.0),
     }

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from hvpa.cli.output import Json, indented, timestamp
 from hvpa_lab.init.draft import Draft
-from hvpa_lab.init.result import Result
+from hvpa_lab.init.result import InitResult
 from hvpa_lab.init.scenario import LOAD, MANIFEST, SCENARIO, STEP, span_of
-from hvpa_lab.init.trial import Outcome
+from hvpa_lab.init.trial import TrialOutcome
 from hvpa_lab.init.verdict import on_the_target
-from hvpa_lab.simulate.history.regression import Line
+from hvpa_lab.simulate.history.regression import FittedLine
 
 
-def to_json(result: Result) -> str:
+def to_json(result: InitResult) -> str:
     """The whole result."""
     verdict, span = result.verdict, span_of(result.recent)
     files = {"manifest": MANIFEST, "scenario": SCENARIO, "load": LOAD}
@@ -44,7 +44,7 @@ def to_json(result: Result) -> str:
     )
 
 
-def _workload(result: Result) -> Json:
+def _workload(result: InitResult) -> Json:
     present = result.present
     return {
         "kind": present.workload.kind,
@@ -55,7 +55,7 @@ def _workload(result: Result) -> Json:
     }
 
 
-def _history(result: Result) -> Json:
+def _history(result: InitResult) -> Json:
     history, shape = result.history, result.pattern
     return {
         "source": history.source,
@@ -69,7 +69,7 @@ def _history(result: Result) -> Json:
     }
 
 
-def _fit(result: Result) -> Json:
+def _fit(result: InitResult) -> Json:
     return {
         "loadIsCpu": result.fit.is_cpu,
         "isPoor": result.fit.is_poor,
@@ -81,7 +81,7 @@ def _fit(result: Result) -> Json:
     }
 
 
-def _line(line: Line) -> Json:
+def _line(line: FittedLine) -> Json:
     return {
         "perReplica": line.per_replica,
         "perUnit": line.per_unit,
@@ -90,7 +90,7 @@ def _line(line: Line) -> Json:
     }
 
 
-def _outcome(outcome: Outcome) -> Json:
+def _outcome(outcome: TrialOutcome) -> Json:
     return {
         "seed": outcome.seed,
         "costPerWeek": outcome.cost,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from hvpa.api.values.quantity import CPU, Resource, readable_resource
-from hvpa_lab.simulate.report.text import plain
+from hvpa_lab.simulate.report.text import plain_text
 
 _WIDTH: Final = 100
 _FINE: Final = 0.01
@@ -28,7 +28,7 @@ class Lines:
         """Add a wrapped comment."""
         pad = "  " * depth
         width = max(40, _WIDTH - len(pad))
-        wrapped = textwrap.wrap(plain(reason), width, break_long_words=False, break_on_hyphens=False)
+        wrapped = textwrap.wrap(plain_text(reason), width, break_long_words=False, break_on_hyphens=False)
         self._lines += [f"{pad}# {line}" for line in wrapped]
 
     def add(self, depth: int, text: str, why: str = "") -> None:

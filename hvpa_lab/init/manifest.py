@@ -11,7 +11,7 @@ from hvpa.core.model import API_VERSION
 from hvpa_lab.init.draft import LOW, MARGIN, ROOM, WEIGHT, Draft
 from hvpa_lab.init.lines import Lines, shown
 from hvpa_lab.init.source.present import Present
-from hvpa_lab.simulate.history.fit import Fit, Usage
+from hvpa_lab.simulate.history.fit import Fit, FittedUsage
 
 _OWN: Final = ("containerName", "minAllowed", "maxAllowed")
 
@@ -142,7 +142,7 @@ def _bounds(lines: Lines, present: Present, fit: Fit, draft: Draft, name: str) -
         )
 
 
-def _use(resource: Resource, usage: Usage) -> str:
+def _use(resource: Resource, usage: FittedUsage) -> str:
     line = usage.cpu if resource == CPU else usage.memory
     return f"{resource} {shown(resource, line.per_replica)} and {shown(resource, line.per_unit)} per unit of load"
 

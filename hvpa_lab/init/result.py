@@ -15,7 +15,7 @@ from hvpa_lab.simulate.history.record import History
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class InitResult:
     """The result of a run."""
 
     present: Present

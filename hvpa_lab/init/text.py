@@ -13,26 +13,26 @@ from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.output import table
 from hvpa_lab.init.lines import shown
-from hvpa_lab.init.result import Result
+from hvpa_lab.init.result import InitResult
 from hvpa_lab.init.scenario import MANIFEST, SCENARIO, STEP, span_of
-from hvpa_lab.init.trial import Outcome
+from hvpa_lab.init.trial import TrialOutcome
 from hvpa_lab.init.verdict import on_the_target
-from hvpa_lab.simulate.history.fit import Usage
-from hvpa_lab.simulate.history.regression import Line
-from hvpa_lab.simulate.report.text import percent, plain, seconds
+from hvpa_lab.simulate.history.fit import FittedUsage
+from hvpa_lab.simulate.history.regression import FittedLine
+from hvpa_lab.simulate.report.text import percent, plain_text, seconds
 
 _WIDTH: Final = 100
 COARSE: Final = 120.0
 """Seconds between two values beyond which the load's peaks are missing: pods and HPAs react within two minutes."""
 
 
-def to_text(result: Result) -> str:
+def to_text(result: InitResult) -> str:
     """The whole result."""
     parts = [_read(result), _learnt(result), _simulated(result), _conclusion(result), _written(result)]
-    return "\n\n".join("\n".join(map(plain, part)) for part in parts)
+    return "\n\n".join("\n".join(map(plain_text, part)) for part in parts)
 
 
-def _read(result: Result) -> list[str]:
+def _read(result: InitResult) -> list[str]:
     history = result.history
     usual = history.record(history.replicas).usual_step
     return [
@@ -43,7 +43,7 @@ def _read(result: Result) -> list[str]:
     ]
 
 
-def _learnt(result: Result) -> list[str]:
+def _learnt(result: InitResult) -> list[str]:
     fit, shape = result.fit, result.pattern
     lines = ["Findings"]
     for name, usage in fit.containers.items():
@@ -60,8 +60,8 @@ def _learnt(result: Result) -> list[str]:
     return lines + _notes(fit.notes)
 
 
-def _usage(usage: Usage, *, is_cpu: bool) -> Iterator[str]:
-    lines: tuple[tuple[str, Resource, Line], ...] = (
+def _usage(usage: FittedUsage, *, is_cpu: bool) -> Iterator[str]:
+    lines: tuple[tuple[str, Resource, FittedLine], ...] = (
         ("CPU", CPU, usage.cpu),
         ("memory", MEMORY, usage.memory),
     )
@@ -78,7 +78,7 @@ def _usage(usage: Usage, *, is_cpu: bool) -> Iterator[str]:
             yield f"{label} {base} per replica and {per_unit} per {of}; {quality}"
 
 
-def _simulated(result: Result) -> list[str]:
+def _simulated(result: InitResult) -> list[str]:
     span = span_of(result.recent)
     days = "1 day" if span.seconds == DAY else f"{span.seconds / DAY:.3g} days"
     which = f"the last {days}" if span.seconds < result.history.length - STEP else f"all {days}"
@@ -100,7 +100,7 @@ def _simulated(result: Result) -> list[str]:
     ]
 
 
-def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+def _row(name: str, outcomes: Sequence[TrialOutcome]) -> tuple[str, ...]:
     def mean(values: Sequence[float]) -> float:
         return statistics.fmean(values)
 
@@ -115,7 +115,7 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     )
 
 
-def _conclusion(result: Result) -> list[str]:
+def _conclusion(result: InitResult) -> list[str]:
     verdict = result.verdict
     words = f"{verdict.words} {on_the_target(result.trial)}".strip()
     lines = textwrap.wrap(words, _WIDTH - 2, break_on_hyphens=False)
@@ -123,7 +123,7 @@ def _conclusion(result: Result) -> list[str]:
     return ["Conclusion", *(f"  {line}" for line in lines), *_notes(doubts)]
 
 
-def _written(result: Result) -> list[str]:
+def _written(result: InitResult) -> list[str]:
     folder, present = result.folder, result.present
     first = []
     if present.hpa is not None:

@@ -30,7 +30,7 @@ class Work(NamedTuple):
     prices: Prices
 
 
-class Outcome(NamedTuple):
+class TrialOutcome(NamedTuple):
     """The outcome of a policy with a seed."""
 
     seed: int
@@ -54,9 +54,9 @@ class Trial:
     """The outcomes of today's configuration and of an Hvpa, with the same seeds in the same order."""
 
     draft: Draft
-    today: Sequence[Outcome]
-    hvpa: Sequence[Outcome]
-    rival: Sequence[Outcome] = ()
+    today: Sequence[TrialOutcome]
+    hvpa: Sequence[TrialOutcome]
+    rival: Sequence[TrialOutcome] = ()
     """Outcomes of today's configuration with the Hvpa's target for its HPA; empty if the target is the same."""
 
     @property
@@ -69,14 +69,14 @@ class Trial:
         """The saving of the other target alone."""
         return self._savings(self.rival) if self.rival else []
 
-    def _savings(self, outcomes: Sequence[Outcome]) -> list[float]:
+    def _savings(self, outcomes: Sequence[TrialOutcome]) -> list[float]:
         pairs = zip(self.today, outcomes, strict=True)
         return [1 - outcome.cost / today.cost if today.cost else 0.0 for today, outcome in pairs]
 
 
 def outcomes(
     path: Path, shown: Path, seeds: Sequence[int], only: Sequence[str], work: Work
-) -> dict[str, list[Outcome]]:
+) -> dict[str, list[TrialOutcome]]:
     """The outcomes of each policy of the scenario, by name, in the order of the seeds.
 
     Messages show `shown` instead of the file's folder. Raises CommandError.
@@ -87,17 +87,17 @@ def outcomes(
             results = simulate_all(run, work.jobs, progress)
     except (ScenarioError, SimulationError) as error:
         raise CommandError(str(error).replace(str(path.parent), str(shown))) from error
-    by_policy: dict[str, list[Outcome]] = {}
+    by_policy: dict[str, list[TrialOutcome]] = {}
     for result in results:
         for policy in result.policies:
             by_policy.setdefault(policy.name, []).append(_outcome(result, policy, work.prices))
     return by_policy
 
 
-def _outcome(result: SimulationResult, policy: PolicyResult, prices: Prices) -> Outcome:
+def _outcome(result: SimulationResult, policy: PolicyResult, prices: Prices) -> TrialOutcome:
     totals, weeks = policy.totals, (result.duration - result.warm_up) / (7 * DAY)
     counted = policy.series.replicas[int(result.warm_up // result.step) :]
-    return Outcome(
+    return TrialOutcome(
         seed=result.seed,
         cost=prices.cost(totals.core_hours_requested, totals.gib_hours_requested) / weeks,
         unmet=totals.unmet_demand_share,

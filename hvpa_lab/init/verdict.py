@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
-from hvpa_lab.init.trial import Outcome, Trial
+from hvpa_lab.init.trial import Trial, TrialOutcome
 
 WORTH: Final = 0.02
 """Minimum saving, as a fraction, that justifies a change."""
@@ -44,7 +44,7 @@ def _worse(trial: Trial) -> tuple[bool, bool, bool]:
     )
 
 
-def _exceeds(trial: Trial, value: Callable[[Outcome], float]) -> bool:
+def _exceeds(trial: Trial, value: Callable[[TrialOutcome], float]) -> bool:
     return _mean(trial.hvpa, value) > _mean(trial.today, value)
 
 
@@ -56,7 +56,7 @@ def _target_does(trial: Trial) -> bool:
     return not any(_worse(rival)) and min(rival.savings) > max(WORTH, max(trial.savings) - WORTH)
 
 
-def _mean(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> float:
+def _mean(outcomes: Sequence[TrialOutcome], value: Callable[[TrialOutcome], float]) -> float:
     return statistics.fmean(value(outcome) for outcome in outcomes)
 
 
@@ -89,7 +89,7 @@ def _against(trial: Trial) -> list[str]:
     return [f"it saves less than {WORTH:.0%}" if max(trial.savings) >= 0 else "it costs more"]
 
 
-def _restarts_of_a_pod(outcome: Outcome) -> float:
+def _restarts_of_a_pod(outcome: TrialOutcome) -> float:
     """Weekly restarts per pod."""
     return outcome.restarts / max(outcome.replicas, 1)
 

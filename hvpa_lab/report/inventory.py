@@ -38,7 +38,7 @@ _UID: Final = "report"
 R = TypeVar("R", bound=Hpa | Vpa | StoredHvpa)
 
 
-class Candidate(NamedTuple):
+class BlendInput(NamedTuple):
     """The input of a blend's decision; `is_own`: from an existing Hvpa."""
 
     blend: Blend
@@ -56,7 +56,7 @@ class Subject(NamedTuple):
     """The VPAs that target the workload."""
     hvpas: Sequence[HvpaObject]
     """Its Hvpas, in order of precedence."""
-    candidates: Sequence[Candidate]
+    candidates: Sequence[BlendInput]
     """A candidate per blend; only a single candidate if the Hvpa's spec is invalid."""
 
 
@@ -159,21 +159,21 @@ def _rank(recommender: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
     return (spec is None, spec is not None and spec.mode != "Apply", recommender.metadata.name)
 
 
-def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int) -> list[Candidate]:
+def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int) -> list[BlendInput]:
     """A candidate per blend: the first Hvpa with this blend, else the first Hvpa as if it had this blend."""
-    candidates: dict[Blend, Candidate] = {}
+    candidates: dict[Blend, BlendInput] = {}
     for hvpa in hvpas:
         objects = local.objects(Key(hvpa.metadata.namespace, hvpa.metadata.name))
         assert objects is not None
         joint = objects.hvpa.spec is not None and objects.hvpa.spec.joint
         blend: Blend = "Trajectory" if joint else "Additive"
-        candidates.setdefault(blend, Candidate(blend, True, objects))
+        candidates.setdefault(blend, BlendInput(blend, True, objects))
     first = next(iter(candidates.values()))
     if first.objects.hvpa.spec is None:
         return [first]
     for blend in BLENDS:
         if blend not in candidates:
-            candidates[blend] = Candidate(blend, False, with_blend(first.objects, blend, vpa_weight))
+            candidates[blend] = BlendInput(blend, False, with_blend(first.objects, blend, vpa_weight))
     return [candidates[blend] for blend in BLENDS]
 
 
@@ -208,7 +208,7 @@ def _left_out(recommender: Hpa | Vpa | StoredHvpa, target: Target, unread: str |
 # --- drafts ---------------------------------------------------------------------------------------------------------
 def _drafts(
     local: LocalCluster, workload: Workload, hpas: Sequence[Hpa], vpas: Sequence[Vpa], vpa_weight: int
-) -> list[Candidate]:
+) -> list[BlendInput]:
     """A candidate per blend from a drafted Hvpa that reads the first HPA and the first VPA.
 
     A draft is in the local copy only while its objects are looked up.
@@ -224,7 +224,7 @@ def _drafts(
         objects = local.objects(key)
         local.hvpas.delete(key)
         assert objects is not None
-        candidates.append(Candidate(blend, False, objects))
+        candidates.append(BlendInput(blend, False, objects))
     return candidates
 
 

@@ -15,7 +15,7 @@ from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Decision, Observation, ResourceRequirements
 from hvpa.core.workload.containers import amount, present_resources
 from hvpa.recommend.hpa.pods import sidecars
-from hvpa_lab.report.inventory import Candidate, Inventory, Subject
+from hvpa_lab.report.inventory import BlendInput, Inventory, Subject
 from hvpa_lab.report.risks import Facts, Risk, risks
 
 HOURS_PER_MONTH: Final = 730
@@ -155,7 +155,7 @@ def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
     )
 
 
-def _option(candidate: Candidate, observation: Observation, decision: Decision) -> Option:
+def _option(candidate: BlendInput, observation: Observation, decision: Decision) -> Option:
     view = decision.replicas
     if observation.problem is not None or view is None:
         why = "nothing is decided" if observation.problem is None else observation.problem.message

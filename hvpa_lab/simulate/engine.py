@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.load.backlog import Backlog
 from hvpa_lab.simulate.measure import Recorder
 from hvpa_lab.simulate.model import ContainerModel, Policy, PolicyResult, Scenario, WorkloadModel
@@ -32,7 +32,7 @@ def simulate(
     """
     steps = math.ceil(scenario.duration / scenario.step)
     load = array("d", (scenario.load.at(index * scenario.step) for index in range(steps)))
-    state = Workload(_begun(scenario.workload, policy), scenario.nodes)
+    state = SimWorkload(_begun(scenario.workload, policy), scenario.nodes)
     recorder = Recorder(scenario, state, load)
     context = Context(scenario, state, recorder)
     policy_at_work = scaler(policy, context)

@@ -12,7 +12,7 @@ from hvpa.api.objects.read_models import Hpa
 from hvpa.api.values.duration import HOUR
 from hvpa.api.values.quantity import GIB, RESOURCES, Resource
 from hvpa.core.model import Axis, Direction
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import (
     Policy,
     PolicyResult,
@@ -37,7 +37,7 @@ AMOUNTS: Final = Tick._fields[:7]
 class Recorder:
     """Records each step and each change; `result` adds them up. `now` is the time in seconds."""
 
-    def __init__(self, scenario: Scenario, state: Workload, load: array[float]) -> None:
+    def __init__(self, scenario: Scenario, state: SimWorkload, load: array[float]) -> None:
         self._scenario = scenario
         self._state = state
         requests = {

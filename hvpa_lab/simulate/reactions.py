@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Hpa
 from hvpa.api.values.quantity import parse_cpu
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import Reaction
 
 RISE: Final = 1.25
@@ -76,7 +76,7 @@ def _noise(load: array[float]) -> float:
     return math.exp(min(NOISE * deviation, math.log(MOST_NOISE)))
 
 
-def cpu_target(hpa: Hpa | None, state: Workload) -> float | None:
+def cpu_target(hpa: Hpa | None, state: SimWorkload) -> float | None:
     """Returns the CPU usage per pod, in millicores, at which the HPA's first CPU metric reaches its target. None
     without an HPA or a CPU metric, or if a required request is missing."""
     given = state.pod_resources

@@ -14,7 +14,7 @@ from hvpa.api.values.prices import money
 from hvpa.api.values.quantity import Resource, format_resource, parse_resource
 from hvpa_lab.simulate.model import Policy, Scenario
 from hvpa_lab.simulate.policy.base import SimulationError
-from hvpa_lab.simulate.report.compare import Comparison, Standing
+from hvpa_lab.simulate.report.compare import Comparison, PolicyRank
 from hvpa_lab.simulate.report.text import percent
 
 FACTORS: Final = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
@@ -82,7 +82,7 @@ def reading(comparison: Comparison, most: float) -> str:
     )
 
 
-def _unmet(standing: Standing) -> str:
+def _unmet(standing: PolicyRank) -> str:
     return f"{_share(standing.policy.totals.unmet_demand_share)} unmet"
 
 

@@ -37,7 +37,7 @@ from hvpa.kube.objects.resources import (
 )
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa_lab.simulate.history.pods import start_up
-from hvpa_lab.simulate.history.table import Share
+from hvpa_lab.simulate.history.table import UsageShare
 from hvpa_lab.simulate.scenario.schema import HpaAlone
 
 SCALED_OBJECT: Final = "ScaledObject"
@@ -122,7 +122,7 @@ def target_name(text: str) -> TargetName:
     return TargetName(kind.lower().partition(".")[0], name, group)
 
 
-class Found(NamedTuple):
+class NamedScaler(NamedTuple):
     """An object that scales the workload: its name, and its spec in the API server's form."""
 
     name: str
@@ -136,8 +136,8 @@ class Present:
     workload: Workload
     raw: Mapping[str, Any]
     """Its manifest."""
-    hpa: Found | None
-    vpa: Found | None
+    hpa: NamedScaler | None
+    vpa: NamedScaler | None
     scaled_object: str | None
     minor: int | None
     """Minor number of the API server's version 1.x; None: unknown."""
@@ -207,7 +207,7 @@ class Present:
             parts.append(f"VPA {self.vpa.name} ({mode})")
         return " and ".join(parts) or "nothing"
 
-    def shares(self) -> dict[str, Share]:
+    def shares(self) -> dict[str, UsageShare]:
         """Each container's share of the pod's requests; equal shares without requests."""
         even = 1 / len(self.containers)
         resources: tuple[ResourceName, ...] = (CPU, MEMORY)
@@ -216,7 +216,7 @@ class Present:
             for resource in resources
         }
         return {
-            name: Share(
+            name: UsageShare(
                 *(
                     container.requests.get(resource, 0) / whole if whole else even
                     for resource, whole in sums.items()
@@ -250,7 +250,7 @@ def present(
     notes = []
     if hpa is not None:
         if hpa.spec.get("minReplicas") == 0:
-            hpa = Found(hpa.name, {**hpa.spec, "minReplicas": 1})
+            hpa = NamedScaler(hpa.name, {**hpa.spec, "minReplicas": 1})
             notes.append(f"HPA {hpa.name} scales to 0: that is not simulated")
         _check_spec(HpaAlone, hpa.spec, f"{HPAS.kind} {hpa.name}: spec", leave_out="scaleTargetRef")
     if vpa is not None:
@@ -383,14 +383,14 @@ def _encoded(raw: Mapping[str, Any], namespace: str) -> bytes:
 
 def _scaler(
     objects: Iterable[Mapping[str, Any]], kind: str, reference: tuple[str, ...], target: str, name: str
-) -> Found | None:
+) -> NamedScaler | None:
     """The object of this kind that targets the workload. Raises CommandError if there are several."""
     scalers = []
     for manifest in objects:
         to: Plain = value_at(manifest, "spec", *reference)
         points_at = (value_at(to, "kind") or DEPLOYMENTS.kind, value_at(to, "name"))  # KEDA's default kind
         if manifest.get("kind") == kind and points_at == (target, name):
-            scalers.append(Found(str(value_at(manifest, "metadata", "name")), manifest.get("spec", {})))
+            scalers.append(NamedScaler(str(value_at(manifest, "metadata", "name")), manifest.get("spec", {})))
     if len(scalers) > 1:
         names = ", ".join(scaler.name for scaler in scalers)
         raise CommandError(

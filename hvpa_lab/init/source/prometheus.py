@@ -24,7 +24,15 @@ from hvpa.api.values.text import printable
 from hvpa.cli.errors import ClusterError, CommandError
 from hvpa_lab.init.source.present import Present
 from hvpa_lab.simulate.errors import ScenarioError
-from hvpa_lab.simulate.history.answers import LOAD, REQUIRED, Series, history_of, merged, missing, series_in
+from hvpa_lab.simulate.history.answers import (
+    LOAD,
+    REQUIRED,
+    PrometheusSeries,
+    history_of,
+    merged,
+    missing,
+    series_in,
+)
 from hvpa_lab.simulate.history.record import History
 from hvpa_lab.simulate.load.series import readable_length
 
@@ -186,7 +194,7 @@ class _History:
         headers = {"Authorization": f"Bearer {asked.token}"} if asked.token else {}
         timeout = aiohttp.ClientTimeout(total=asked.timeout)
         async with aiohttp.ClientSession(headers=headers, timeout=timeout, trust_env=True) as session:
-            chunks: dict[str, list[list[Series]]] = {name: [] for name in self._expressions}
+            chunks: dict[str, list[list[PrometheusSeries]]] = {name: [] for name in self._expressions}
             for first, last in spans(asked.until - asked.since, asked.until, asked.step):
                 texts = await asyncio.gather(
                     *(self._range(session, name, first, last) for name in self._expressions)
@@ -201,7 +209,7 @@ class _History:
         except ScenarioError as error:
             raise CommandError(str(error)) from error
 
-    def _read(self, name: str, text: bytes) -> list[Series]:
+    def _read(self, name: str, text: bytes) -> list[PrometheusSeries]:
         try:
             return series_in(name, text)
         except ScenarioError as error:

@@ -19,7 +19,7 @@ import msgspec
 from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa_lab.recommend.hpa.controller import MetricsError, PodReading
 from hvpa_lab.simulate.cluster.objects import instant
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.state import SimContainer
 from hvpa_lab.simulate.model import MetricsModel
 
@@ -90,7 +90,7 @@ class MetricsServer:
     """Notes usage when it is due and serves published usage; `hvpa_lab.recommend.hpa.controller.MetricsClient` of a
     simulation."""
 
-    def __init__(self, model: MetricsModel, state: Workload, start: dt.datetime) -> None:
+    def __init__(self, model: MetricsModel, state: SimWorkload, start: dt.datetime) -> None:
         self._model = model
         self._state = state
         self._start = start

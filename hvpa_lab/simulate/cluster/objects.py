@@ -34,7 +34,7 @@ from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.starving import OOM_KILLED
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.resizes import message_of
 from hvpa_lab.simulate.cluster.state import Resize, SimContainer, SimPod
 
@@ -92,7 +92,7 @@ def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
 class WorkloadObject:
     """The workload's API object. It holds the stored fields; the state of controller and pods is elsewhere."""
 
-    def __init__(self, state: Workload, start: dt.datetime) -> None:
+    def __init__(self, state: SimWorkload, start: dt.datetime) -> None:
         model = state.model
         self._state = state
         self._kind = model.kind
@@ -159,7 +159,7 @@ class WorkloadObject:
 class PodObjects:
     """The pods' API objects, rebuilt only when a pod changes."""
 
-    def __init__(self, state: Workload, start: dt.datetime) -> None:
+    def __init__(self, state: SimWorkload, start: dt.datetime) -> None:
         self._state = state
         self._start = start
         model = state.model

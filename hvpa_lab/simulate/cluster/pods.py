@@ -36,7 +36,7 @@ LEAST_PART = 0.1
 """Smallest share of the load of a pod; the mean is 1."""
 
 
-class Workload:
+class SimWorkload:
     """A workload with its controller, scheduler and kubelets.
 
     At time 0 all pods that fit on nodes have long been ready, and leaks start.

@@ -21,7 +21,7 @@ from hvpa.core.model import Event, Objects, OwnedChange, PodResize, ResourceRequ
 from hvpa.core.recommenders.history import bound_ratios
 from hvpa.reconcile.ports import Key, NodeTooSmall, ResizeFailures, SizeChanges, WriteError
 from hvpa_lab.simulate.cluster.objects import PodObjects, WorkloadObject, raw, uid_of
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.state import SimPod, Template
 
 UID: Final = "00000000-0000-4000-8000-000000000001"
@@ -47,7 +47,7 @@ class SimulatedCluster:
         self,
         spec: HvpaSpec,
         metadata: Meta,
-        state: Workload,
+        state: SimWorkload,
         start: dt.datetime,
         on_event: Callable[[Event], None],
     ) -> None:

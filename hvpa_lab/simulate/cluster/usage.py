@@ -20,7 +20,7 @@ from typing import Final
 from hvpa_lab.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, SimPod
 from hvpa_lab.simulate.model import ContainerModel, NodeModel
 
-Kind = tuple[tuple[Shape, ...], bool, bool, float, tuple[bool, ...], tuple[float, ...]]
+GroupKind = tuple[tuple[Shape, ...], bool, bool, float, tuple[bool, ...], tuple[float, ...]]
 """Properties that make pods alike: bounds, readiness, whether they are starting, which containers run, and their
 retained memory (start of the leak, and the most that the load took)."""
 Victim = tuple[SimPod, SimContainer, float]
@@ -285,12 +285,12 @@ def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: No
     memory = math.inf if nodes.memory is None else float(nodes.memory)
     shared = min(cpu, memory) < math.inf
     keeps = any(model.memory_leak or model.memory_kept for model in models.values())
-    companies: dict[int, dict[Kind, list[SimPod]]] = {}
+    companies: dict[int, dict[GroupKind, list[SimPod]]] = {}
     for pod in placed:
         assert pod.node is not None
         company = companies.setdefault(pod.node if shared else 0, {})
         company.setdefault(_kind(pod, keeps), []).append(pod)
-    alike: dict[frozenset[tuple[Kind, int]], list[int]] = {}
+    alike: dict[frozenset[tuple[GroupKind, int]], list[int]] = {}
     for node, company in companies.items():
         alike.setdefault(frozenset((kind, len(pods)) for kind, pods in company.items()), []).append(node)
     hosts = []
@@ -303,7 +303,7 @@ def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: No
     return hosts
 
 
-def _kind(pod: SimPod, keeps: bool) -> Kind:
+def _kind(pod: SimPod, keeps: bool) -> GroupKind:
     running = tuple(container.running for container in pod.containers)
     memory = (
         tuple(number for container in pod.containers for number in (container.grows_from, container.peak))

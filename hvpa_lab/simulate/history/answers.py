@@ -16,8 +16,8 @@ import msgspec
 from hvpa.api.values.text import printable
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.record import History, Used
-from hvpa_lab.simulate.history.table import Share
-from hvpa_lab.simulate.load.series import LATEST, Record, gaps, problem_of
+from hvpa_lab.simulate.history.table import UsageShare
+from hvpa_lab.simulate.load.series import LATEST, RecordedSeries, gaps, problem_of
 
 CPU, MEMORY, REPLICAS, LOAD = "cpu", "memory", "replicas", "load"
 REQUIRED: Final = (CPU, MEMORY, REPLICAS)
@@ -28,7 +28,7 @@ _SOME: Final = 0.5
 """Minimum share of the times with usage at which the load must have a value."""
 
 
-class Series(NamedTuple):
+class PrometheusSeries(NamedTuple):
     """A time series."""
 
     labels: Mapping[str, str]
@@ -44,7 +44,7 @@ class _Answered(msgspec.Struct):
     data: dict[str, Any] = {}
 
 
-def series_in(name: str, text: bytes) -> list[Series]:
+def series_in(name: str, text: bytes) -> list[PrometheusSeries]:
     """The series in the response to the expression of this name. Raises ScenarioError."""
     try:
         answer = msgspec.json.decode(text, type=_Answered)
@@ -61,7 +61,7 @@ def series_in(name: str, text: bytes) -> list[Series]:
     return [_series(name, series) for series in result]
 
 
-def _series(name: str, series: Any) -> Series:
+def _series(name: str, series: Any) -> PrometheusSeries:
     labels = series.get("metric") if isinstance(series, dict) else None
     pairs = series.get("values") if isinstance(series, dict) else None
     if not isinstance(labels, dict) or not isinstance(pairs, list):
@@ -75,7 +75,7 @@ def _series(name: str, series: Any) -> Series:
             values[time] = value
         elif value < 0:
             raise ScenarioError(f"{name}: {value:g} is negative")
-    return Series({str(label): str(text) for label, text in labels.items()}, values)
+    return PrometheusSeries({str(label): str(text) for label, text in labels.items()}, values)
 
 
 def _time(name: str, value: Any) -> float:
@@ -91,21 +91,23 @@ def _value(name: str, value: Any) -> float:
         raise ScenarioError(f"{name}: {str(value)[:60]!r} is not a number as text") from None
 
 
-def merged(chunks: Iterable[Sequence[Series]]) -> list[Series]:
+def merged(chunks: Iterable[Sequence[PrometheusSeries]]) -> list[PrometheusSeries]:
     """The series of several responses, joined by their labels."""
     values_by_labels: dict[tuple[tuple[str, str], ...], dict[float, float]] = {}
     for chunk in chunks:
         for series in chunk:
             values_by_labels.setdefault(tuple(sorted(series.labels.items())), {}).update(series.values)
-    return [Series(dict(labels), values) for labels, values in values_by_labels.items() if values]
+    return [PrometheusSeries(dict(labels), values) for labels, values in values_by_labels.items() if values]
 
 
-def missing(answers: Mapping[str, Sequence[Series]]) -> list[str]:
+def missing(answers: Mapping[str, Sequence[PrometheusSeries]]) -> list[str]:
     """The names of the expressions without any value."""
     return [name for name, all_series in answers.items() if not all_series]
 
 
-def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Mapping[str, Share]) -> History:
+def history_of(
+    source: str, answers: Mapping[str, Sequence[PrometheusSeries]], shares: Mapping[str, UsageShare]
+) -> History:
     """The history in the responses, none of which is empty. `shares` has each container of the workload, with its
     assumed part of usage if CPU or memory have one series for the whole pod. Raises ScenarioError."""
     notes: list[str] = []
@@ -136,7 +138,7 @@ def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Map
         for container in shares
     }
     counts = array("d", (replicas[time] for time in times))
-    record = Record(source, array("d", times), counts, lambda _: 0)
+    record = RecordedSeries(source, array("d", times), counts, lambda _: 0)
     return History(
         source,
         record.times,
@@ -147,7 +149,7 @@ def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Map
     )
 
 
-def _single(name: str, all_series: Sequence[Series]) -> Mapping[float, float]:
+def _single(name: str, all_series: Sequence[PrometheusSeries]) -> Mapping[float, float]:
     """The values of the expression's only series. Raises ScenarioError."""
     if len(all_series) != 1:
         labels = ", ".join(sorted({label for series in all_series for label in series.labels})[:10])
@@ -158,7 +160,7 @@ def _single(name: str, all_series: Sequence[Series]) -> Mapping[float, float]:
 
 
 def _by_container(
-    name: str, all_series: Sequence[Series], shares: Mapping[str, Share], notes: list[str]
+    name: str, all_series: Sequence[PrometheusSeries], shares: Mapping[str, UsageShare], notes: list[str]
 ) -> dict[str, Mapping[float, float]]:
     """The values of each of the workload's containers."""
     if len(all_series) == 1 and CONTAINER not in all_series[0].labels:

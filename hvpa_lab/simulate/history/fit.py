@@ -18,19 +18,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from hvpa_lab.simulate.history.record import History, Used
-from hvpa_lab.simulate.history.regression import Line, fitted
+from hvpa_lab.simulate.history.regression import FittedLine, fitted
 
 _ABOVE: Final = 0.95
 """Share of memory measurements that a simulated pod's memory covers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class FittedUsage:
     """The fitted usage of one container."""
 
-    cpu: Line
+    cpu: FittedLine
     """Cores of all pods."""
-    memory: Line
+    memory: FittedLine
     """Bytes of all pods."""
     memory_above: float
     """Bytes per replica above `memory` that 95 percent of the measurements do not exceed."""
@@ -44,7 +44,7 @@ class Fit:
     """The load at each row of the history."""
     is_cpu: bool
     """Whether `load` is the CPU usage in cores, not a recorded load."""
-    containers: Mapping[str, Usage]
+    containers: Mapping[str, FittedUsage]
     notes: tuple[str, ...]
     """Parts of the result that are unreliable."""
 
@@ -68,7 +68,7 @@ def fit(history: History, *, by_load: bool = False) -> Fit:
     """The usage that fits the history. `by_load`: use the recorded load even if CPU does not follow it."""
     notes: list[str] = []
     load = _recorded(history, notes)
-    lines: dict[str, Line] = {}
+    lines: dict[str, FittedLine] = {}
     if load is not None:
         lines = {name: fitted(history.replicas, load, used.cpu) for name, used in history.containers.items()}
         whole = fitted(history.replicas, load, history.total("cpu"))
@@ -106,7 +106,7 @@ def _recorded(history: History, notes: list[str]) -> array[float] | None:
     return history.load
 
 
-def _share(used: Used, cpu: Sequence[float]) -> Line:
+def _share(used: Used, cpu: Sequence[float]) -> FittedLine:
     """The CPU line of a container if the load is the pods' CPU: the container's share of it."""
     whole = math.fsum(cpu)
     zeros = [0.0] * len(cpu)
@@ -114,7 +114,7 @@ def _share(used: Used, cpu: Sequence[float]) -> Line:
     return line._replace(per_unit=math.fsum(used.cpu) / whole if whole else 0.0, is_distinct=True)
 
 
-def _usage(history: History, load: Sequence[float], used: Used, cpu: Line) -> Usage:
+def _usage(history: History, load: Sequence[float], used: Used, cpu: FittedLine) -> FittedUsage:
     memory = memory_line(history.replicas, load, used.memory)
     above = sorted(
         (measured - memory.at(count, units)) / count
@@ -122,10 +122,10 @@ def _usage(history: History, load: Sequence[float], used: Used, cpu: Line) -> Us
         if count > 0
     )
     most = above[min(len(above) - 1, math.ceil(_ABOVE * len(above)) - 1)] if above else 0.0
-    return Usage(cpu, memory, max(0.0, most))
+    return FittedUsage(cpu, memory, max(0.0, most))
 
 
-def memory_line(replicas: Sequence[float], load: Sequence[float], memory: Sequence[float]) -> Line:
+def memory_line(replicas: Sequence[float], load: Sequence[float], memory: Sequence[float]) -> FittedLine:
     """The line of memory (bytes). If replicas and load always rose and fell together, all memory counts as base if
     that explains as much: most workloads keep their memory when the load falls."""
     line = fitted(replicas, load, memory)
@@ -135,7 +135,7 @@ def memory_line(replicas: Sequence[float], load: Sequence[float], memory: Sequen
     return alone if alone.explained >= line.explained else line
 
 
-def _doubts(name: str, usage: Usage) -> list[str]:
+def _doubts(name: str, usage: FittedUsage) -> list[str]:
     """A note for each poor line of a container."""
     return [
         f"container {name}: replicas and load explain {_percent(line.explained)} of its {label}, with a typical "

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hvpa_lab.simulate.load.series import Record
+from hvpa_lab.simulate.load.series import RecordedSeries
 
 _ROUNDING: Final = 0.5
 """Seconds by which a time may be early: times are floats, and some clocks round."""
@@ -40,9 +40,9 @@ class History:
     notes: tuple[str, ...] = ()
     """Notes for the user."""
 
-    def record(self, values: array[float]) -> Record:
-        """A `Record` of these values, without line numbers."""
-        return Record(self.source, self.times, values, lambda _: 0)
+    def record(self, values: array[float]) -> RecordedSeries:
+        """A `RecordedSeries` of these values, without line numbers."""
+        return RecordedSeries(self.source, self.times, values, lambda _: 0)
 
     @property
     def length(self) -> float:

@@ -27,7 +27,7 @@ Row = tuple[float, float, float]
 """Replicas, load, total."""
 
 
-class Line(NamedTuple):
+class FittedLine(NamedTuple):
     """total = per_replica * replicas + per_unit * load, in the total's unit."""
 
     per_replica: float
@@ -51,7 +51,7 @@ class Line(NamedTuple):
         return self.explained < 0.7 and self.error > 0.1
 
 
-def fitted(replicas: Sequence[float], load: Sequence[float], total: Sequence[float]) -> Line:
+def fitted(replicas: Sequence[float], load: Sequence[float], total: Sequence[float]) -> FittedLine:
     """The line that fits these values. There must be at least one row."""
     rows = list(zip(replicas, load, total, strict=True))
     kept, line = rows, _least_squares(rows)
@@ -65,7 +65,7 @@ def fitted(replicas: Sequence[float], load: Sequence[float], total: Sequence[flo
     return line._replace(explained=explained, error=_error(line, rows))
 
 
-def _least_squares(rows: Sequence[Row]) -> Line:
+def _least_squares(rows: Sequence[Row]) -> FittedLine:
     """The best line for all rows; `explained` and `error` are not set. Solves the normal equations of two regressors
     without an intercept by Cramer's rule. Example: 2 replicas use 700m at load 100 and 1200m at load 200, and 4
     replicas use 900m at load 100: 100m for each replica, and 5m for each unit of the load."""
@@ -77,18 +77,18 @@ def _least_squares(rows: Sequence[Row]) -> Line:
     det = nn * xx - nx * nx
     only_load = max(0.0, xy / xx) if xx > _EPSILON else 0.0
     if xx <= _EPSILON:
-        return Line(max(0.0, ny / nn) if nn else 0.0, 0.0, 0.0, 0.0)
+        return FittedLine(max(0.0, ny / nn) if nn else 0.0, 0.0, 0.0, 0.0)
     if det <= _DISTINCT * nn * xx:
-        return Line(0.0, only_load, 0.0, 0.0, is_distinct=False)
+        return FittedLine(0.0, only_load, 0.0, 0.0, is_distinct=False)
     per_replica, per_unit = (ny * xx - xy * nx) / det, (xy * nn - ny * nx) / det
     if per_replica < 0:
-        return Line(0.0, only_load, 0.0, 0.0)
+        return FittedLine(0.0, only_load, 0.0, 0.0)
     if per_unit < 0:
-        return Line(max(0.0, ny / nn), 0.0, 0.0, 0.0)
-    return Line(per_replica, per_unit, 0.0, 0.0)
+        return FittedLine(max(0.0, ny / nn), 0.0, 0.0, 0.0)
+    return FittedLine(per_replica, per_unit, 0.0, 0.0)
 
 
-def _explained(line: Line, rows: Sequence[Row]) -> float:
+def _explained(line: FittedLine, rows: Sequence[Row]) -> float:
     """The coefficient of determination (R²) of the line. Example: the line has 700m, 900m and 1200m; 700m, 900m and
     1300m were used. The squared distances from the mean (967m) add up to 186,667, from the line to 10,000: R² is
     0.946."""
@@ -100,7 +100,7 @@ def _explained(line: Line, rows: Sequence[Row]) -> float:
     return 1 - left / all_of_it
 
 
-def _error(line: Line, rows: Sequence[Row]) -> float:
+def _error(line: FittedLine, rows: Sequence[Row]) -> float:
     """The median distance from the line as a share of the median total. Example: distances of 20m, 45m and 100m, and
     totals of 700m, 900m and 1300m: 45 / 900 = 0.05."""
     usual = statistics.median(y for *_, y in rows)

@@ -24,14 +24,14 @@ REPLICAS: Final = "replicas"
 LOAD: Final = "load"
 
 
-class Share(NamedTuple):
+class UsageShare(NamedTuple):
     """A container's assumed shares (0 to 1) of the pod's CPU and memory if only the pod's usage is known."""
 
     cpu: float
     memory: float
 
 
-def read_history(file: str, text: str, shares: Mapping[str, Share]) -> History:
+def read_history(file: str, text: str, shares: Mapping[str, UsageShare]) -> History:
     """The history in this text. `shares` has the workload's containers. Raises ScenarioError with line and column."""
     rows = rows_of(file, text)
     _, header = next(rows, (1, []))
@@ -72,7 +72,7 @@ def _columns(header: Sequence[str], containers: Sequence[str]) -> list[str]:
     return [TIME, REPLICAS, *usage, *([LOAD] if LOAD in header else [])]
 
 
-def _by_container(series: Mapping[str, array[float]], shares: Mapping[str, Share]) -> dict[str, Used]:
+def _by_container(series: Mapping[str, array[float]], shares: Mapping[str, UsageShare]) -> dict[str, Used]:
     if "cpu" not in series:
         return {name: Used(series[f"cpu:{name}"], series[f"memory:{name}"]) for name in shares}
     return {

@@ -16,7 +16,7 @@ from typing import Final
 
 from hvpa.api.schema.base import FieldError
 from hvpa_lab.simulate.errors import ScenarioError, refusal
-from hvpa_lab.simulate.load.series import LATEST, Record, checked_record, problem_of
+from hvpa_lab.simulate.load.series import LATEST, RecordedSeries, checked_record, problem_of
 
 _NUMBER: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
 _NO_NUMBER: Final = re.compile(r"[-+]?(nan|inf(inity)?)", re.ASCII | re.IGNORECASE)
@@ -28,7 +28,7 @@ _SHOWN: Final = 40
 """Maximum length of a wrong value in a message."""
 
 
-def read_csv(file: str, text: str, timestamp: str, value: str) -> Record:
+def read_csv(file: str, text: str, timestamp: str, value: str) -> RecordedSeries:
     """The series in these columns. Raises ScenarioError with line and column."""
     times, values, lines = array("d"), array("d"), array("L")
     rows = rows_of(file, text)

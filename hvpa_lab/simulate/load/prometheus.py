@@ -12,7 +12,7 @@ import yaml
 from hvpa.api.schema.base import FieldError, dotted_path
 from hvpa.api.values.positions import YamlError, compose, line_of
 from hvpa_lab.simulate.errors import ScenarioError, refusal
-from hvpa_lab.simulate.load.series import LATEST, Record, checked_record, problem_of
+from hvpa_lab.simulate.load.series import LATEST, RecordedSeries, checked_record, problem_of
 
 MAX_PLACED: Final = 20_000_000
 """Maximum characters of a text for finding the line of an error: in a longer text it takes minutes."""
@@ -23,7 +23,7 @@ _RESULT: Final = ("data", "result")
 _Path = tuple[str | int, ...]
 
 
-def read_range(file: str, text: str, series: int | Mapping[str, str] | None, total: bool) -> Record:
+def read_range(file: str, text: str, series: int | Mapping[str, str] | None, total: bool) -> RecordedSeries:
     """The series with this index or these labels; with `total`, the sum of all series; by default, the only series.
     Raises ScenarioError with line and field."""
     return _Response(file, text).record(series, total)
@@ -45,7 +45,7 @@ class _Response:
                 f"{file}:1: not JSON that can be read: nested too deep, or too large a number"
             ) from None
 
-    def record(self, series: int | Mapping[str, str] | None, total: bool) -> Record:
+    def record(self, series: int | Mapping[str, str] | None, total: bool) -> RecordedSeries:
         """The chosen series, or the sum of all."""
         results = self._results()
         if total and len(results) > 1:
@@ -87,7 +87,7 @@ class _Response:
             self._fail(_RESULT, f"{len(indices) or 'no'} series have the labels {json.dumps(dict(series))}")
         return indices[0]
 
-    def _series(self, index: int, result: Any, least: int = 2) -> Record:
+    def _series(self, index: int, result: Any, least: int = 2) -> RecordedSeries:
         path = (*_RESULT, index, "values")
         pairs = result.get("values") if isinstance(result, dict) else None
         if not isinstance(pairs, list):
@@ -121,7 +121,7 @@ class _Response:
             self._fail(path, problem)
         return number
 
-    def _sum(self, series: list[Record]) -> Record:
+    def _sum(self, series: list[RecordedSeries]) -> RecordedSeries:
         """The sum, at each time, of the series that have a value then, as Prometheus' `sum` calculates it."""
         sums: dict[float, float] = {}
         for record in series:

@@ -50,7 +50,7 @@ class StepLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordedSeries:
     """A recorded series in order of time, with at least two values (as part of a sum, at least one)."""
 
     file: str
@@ -79,7 +79,7 @@ def checked_record(
     line: Callable[[int], int],
     fields: tuple[str, str],
     least: int = 2,
-) -> Record:
+) -> RecordedSeries:
     """The record. Raises ScenarioError if it has fewer than `least` values, or if its times do not rise. `fields` are
     the names of times and values in messages."""
     if len(times) < least:
@@ -93,7 +93,7 @@ def checked_record(
                 "stands there twice" if after == before else f"comes after {_instant(before)}: not in order"
             )
             raise refusal(file, line(index), FieldError(fields[0], f"{_instant(after)} {order}"))
-    return Record(file, times, values, line)
+    return RecordedSeries(file, times, values, line)
 
 
 def problem_of(value: float) -> str | None:
@@ -105,7 +105,7 @@ def problem_of(value: float) -> str | None:
     return f"{value:g} is negative" if value < 0 else None
 
 
-def gaps(record: Record) -> tuple[str, ...]:
+def gaps(record: RecordedSeries) -> tuple[str, ...]:
     """A note for each of the first gaps, and a note with the number of further gaps."""
     usual = record.usual_step
     gap_count, notes = 0, []
@@ -124,7 +124,7 @@ def gaps(record: Record) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def steps_of(record: Record, step: float, count: int, repeat: bool) -> Iterator[float]:
+def steps_of(record: RecordedSeries, step: float, count: int, repeat: bool) -> Iterator[float]:
     """The record's values at `count` steps from its start. Each value holds until the next. After its end the record
     starts again with `repeat`; otherwise the last value stays.
 
@@ -147,7 +147,7 @@ def steps_of(record: Record, step: float, count: int, repeat: bool) -> Iterator[
         yield value if since == start else (total + value * (end - since)) / (end - start)
 
 
-def _spans(record: Record, repeat: bool) -> Iterator[tuple[float, float]]:
+def _spans(record: RecordedSeries, repeat: bool) -> Iterator[tuple[float, float]]:
     """Each value with the time until which it holds, in seconds since the record's first value. Without `repeat`, the
     last value holds forever."""
     first, origin = record.times[0], record.times[0]

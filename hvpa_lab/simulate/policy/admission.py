@@ -21,7 +21,7 @@ _MAX_QUANTITY: Final = 2**63 - 1
 """Largest limit: it must fit in a Go `int64`."""
 
 
-class Recommended(NamedTuple):
+class RecommendedRequests(NamedTuple):
     """The recommendation for a container of a pod."""
 
     target: Amounts
@@ -55,18 +55,18 @@ def admitted(template: Mapping[str, ResourceRequirements], vpa: Vpa) -> Mapping[
     }
 
 
-def recommended(pod: Mapping[str, ResourceRequirements], vpa: Vpa) -> dict[str, Recommended]:
+def recommended(pod: Mapping[str, ResourceRequirements], vpa: Vpa) -> dict[str, RecommendedRequests]:
     """The recommendation for a pod with these resources, by container: inside the policies' bounds and, with
     RequestsOnly, at most the container's limits. Raises `QuantityError`."""
     recommendation = vpa.status.recommendation
     entries = recommendation.container_recommendations if recommendation is not None else None
-    result: dict[str, Recommended] = {}
+    result: dict[str, RecommendedRequests] = {}
     for entry in entries or ():
         current = pod.get(entry.container_name)
         if current is None:
             continue
         policy = vpa.spec.policy(entry.container_name)
-        result[entry.container_name] = Recommended(
+        result[entry.container_name] = RecommendedRequests(
             _capped(entry.target, policy, current.limits),
             _capped(entry.lower_bound, policy, current.limits),
             _capped(entry.upper_bound, policy, current.limits),

@@ -17,7 +17,7 @@ from hvpa_lab.simulate.cluster.resizes import is_refused
 from hvpa_lab.simulate.cluster.state import SimPod
 from hvpa_lab.simulate.model import Policy
 from hvpa_lab.simulate.policy.admission import admitted, update_mode
-from hvpa_lab.simulate.policy.base import Context, VpaController
+from hvpa_lab.simulate.policy.base import Context, VpaLoop
 from hvpa_lab.simulate.policy.updater import Updater
 
 SCALING_ACTIVE: Final = "ScalingActive"
@@ -44,7 +44,7 @@ class ActingScaler:
             self.hpa = Hpa(metadata, raw({**policy.hpa, "scaleTargetRef": target}))
         if policy.vpa is not None:
             self._vpa = Vpa(metadata, raw({**policy.vpa, "targetRef": target}))
-        self._vpa_controller = VpaController(context)
+        self._vpa_controller = VpaLoop(context)
         controllers = scenario.controllers
         self._updater = Every(controllers.updater_period, controllers.updater_offset)
         self._pods = PodObjects(context.state, scenario.start)

@@ -13,7 +13,7 @@ from hvpa_lab.recommend.hpa.controller import HorizontalAutoscaler, HpaResult, S
 from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa_lab.simulate.cluster.metrics_server import Every, MetricsServer
 from hvpa_lab.simulate.cluster.objects import instant
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.state import SimContainer, SimPod
 from hvpa_lab.simulate.measure import Recorder
 from hvpa_lab.simulate.model import Scenario
@@ -42,7 +42,7 @@ class Context:
     """The parts that all policies of a scenario share: the workload, its metrics, the recorder, and
     kube-controller-manager's loop over the HPA."""
 
-    def __init__(self, scenario: Scenario, state: Workload, recorder: Recorder) -> None:
+    def __init__(self, scenario: Scenario, state: SimWorkload, recorder: Recorder) -> None:
         controllers = scenario.controllers
         self.scenario = scenario
         self.state = state
@@ -64,7 +64,7 @@ class Context:
         return outcome
 
 
-class VpaController:
+class VpaLoop:
     """The VPA recommender's loop over the VPA."""
 
     def __init__(self, context: Context) -> None:

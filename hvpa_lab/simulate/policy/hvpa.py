@@ -19,7 +19,7 @@ from hvpa_lab.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa_lab.simulate.cluster.state import Template
 from hvpa_lab.simulate.measure import Recorder
 from hvpa_lab.simulate.model import Policy
-from hvpa_lab.simulate.policy.base import Context, SimulationError, VpaController
+from hvpa_lab.simulate.policy.base import Context, SimulationError, VpaLoop
 
 T = TypeVar("T")
 MOST_RECONCILES: Final = 50
@@ -84,7 +84,7 @@ class HvpaScaler:
         self._cluster = SimulatedCluster(spec, metadata, context.state, scenario.start, self._record)
         settings = Settings(hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000))
         self._reconciler = Reconciler(self._cluster, self._clock, settings, _Telemetry(context.recorder))
-        self._vpa = VpaController(context)
+        self._vpa = VpaLoop(context)
         self._recheck: float | None = None
 
     def step(self, now: float) -> None:

@@ -16,7 +16,7 @@ from hvpa.api.values.duration import HOUR
 from hvpa.api.values.quantity import CPU, Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa_lab.simulate.cluster.state import SimPod
-from hvpa_lab.simulate.policy.admission import Recommended, recommended, update_mode
+from hvpa_lab.simulate.policy.admission import RecommendedRequests, recommended, update_mode
 
 IN_PLACE_OR_RECREATE: Final = "InPlaceOrRecreate"
 ACTING_MODES: Final = frozenset({"Recreate", "Auto", IN_PLACE_OR_RECREATE})
@@ -74,7 +74,7 @@ def by_priority(pods: Iterable[SimPod], vpa: Vpa, now: float, settings: UpdaterS
     return [pod for _, pod in wanted]
 
 
-class Budget:
+class DisruptionBudget:
     """Counts how many of a workload's pods may still be evicted or resized (`restriction.singleGroupStats`)."""
 
     def __init__(self, live: Sequence[SimPod], replicas: int, tolerance: float) -> None:
@@ -105,7 +105,7 @@ def _is_due(pod: SimPod, priority: Priority, vpa: Vpa, now: float, settings: Upd
 
 
 def priority_of(
-    resources: Mapping[str, ResourceRequirements], recommendations: Mapping[str, Recommended]
+    resources: Mapping[str, ResourceRequirements], recommendations: Mapping[str, RecommendedRequests]
 ) -> Priority:
     """The priority of a pod with these resources under the `recommendations`. A missing request counts as 0, and as
     outside the range."""
@@ -126,7 +126,7 @@ def priority_of(
     return Priority(scale_up, float(difference), outside)
 
 
-def _is_outside(request: int, resource: Resource, bounds: Recommended) -> bool:
+def _is_outside(request: int, resource: Resource, bounds: RecommendedRequests) -> bool:
     return request < bounds.lower.get(resource, request) or request > bounds.upper.get(resource, request)
 
 
@@ -184,7 +184,7 @@ class Updater:
             return updates
         if len(live) < self._min_replicas(vpa) or replicas == 0:
             return updates
-        budget = Budget(live, replicas, self._settings.eviction_tolerance)
+        budget = DisruptionBudget(live, replicas, self._settings.eviction_tolerance)
         able = [pod for pod in live if self._decide(pod, budget, now) != "deferred"]
         wanted = by_priority(able, vpa, now, self._settings)
         if mode == IN_PLACE_OR_RECREATE:
@@ -203,7 +203,7 @@ class Updater:
     def _resize(
         self,
         wanted: Sequence[SimPod],
-        budget: Budget,
+        budget: DisruptionBudget,
         now: float,
         is_refused: Callable[[SimPod], bool],
         updates: Updates,
@@ -219,7 +219,7 @@ class Updater:
                 updates.resize.append(pod)
         return given_up
 
-    def _decide(self, pod: SimPod, budget: Budget, now: float) -> EvictionDecision:
+    def _decide(self, pod: SimPod, budget: DisruptionBudget, now: float) -> EvictionDecision:
         """Whether the pod may be changed: now, only later, or only by eviction (`CanInPlaceUpdate`, `CanEvict`)."""
         if pod.resize is not None and pod.resize.state:  # an empty state: the kubelet has not reported yet
             first = self._pending_since.setdefault(pod.name, now)

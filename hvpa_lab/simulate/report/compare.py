@@ -15,7 +15,7 @@ from hvpa.api.values.duration import DAY
 from hvpa.api.values.prices import Prices, money
 from hvpa.api.values.quantity import CPU
 from hvpa_lab.simulate.model import PolicyKind, PolicyResult, Scenario, SimulationResult
-from hvpa_lab.simulate.report.text import amount, listed, percent, plain
+from hvpa_lab.simulate.report.text import amount, listed, percent, plain_text
 
 BASELINES: Final[tuple[PolicyKind, ...]] = ("HPA+VPA", "HPA", "VPA", "Fixed", "Hvpa")
 """The default baseline is the first policy of the first of these kinds that the scenario has."""
@@ -26,7 +26,7 @@ ALIKE_UNMET: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PolicyRank:
     """A policy's result compared with the others."""
 
     policy: PolicyResult
@@ -45,7 +45,7 @@ class Standing:
     @property
     def name(self) -> str:
         """The policy's name, safe to print."""
-        return plain(self.policy.name)
+        return plain_text(self.policy.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Comparison:
     prices: Prices
     baseline: int | None
     """Index of the policy that the others are compared with; None if there are no others."""
-    standings: tuple[Standing, ...]
+    standings: tuple[PolicyRank, ...]
 
     @property
     def unbeaten(self) -> list[int]:
@@ -79,7 +79,7 @@ def compare(result: SimulationResult, prices: Prices, baseline: str | None = Non
     ]
     base = _baseline(policies, baseline)
     standings = tuple(
-        Standing(
+        PolicyRank(
             policy,
             cost,
             None if base is None or base == at or not costs[base] else cost / costs[base] - 1,
@@ -138,7 +138,7 @@ def conclusion(comparison: Comparison) -> list[str]:
     ]
 
 
-def _against(standing: Standing, base: Standing, days: float) -> str:
+def _against(standing: PolicyRank, base: PolicyRank, days: float) -> str:
     """The sentence that compares a policy with the baseline: cost, unmet demand, and restarts if they differ. It has
     "but" if the cost is lower and more demand is unmet, or the reverse."""
     is_alike = standing.alike_cost == base.alike_cost
@@ -159,7 +159,7 @@ def _against(standing: Standing, base: Standing, days: float) -> str:
     return f"{standing.name} {cost} {base.name} {unmet}{_restarts(standing, base, days)}{_beaten(standing)}."
 
 
-def _restarts(standing: Standing, base: Standing, days: float) -> str:
+def _restarts(standing: PolicyRank, base: PolicyRank, days: float) -> str:
     restarts, base_restarts = standing.policy.totals.restarts, base.policy.totals.restarts
     if restarts == base_restarts:
         return ""
@@ -168,16 +168,16 @@ def _restarts(standing: Standing, base: Standing, days: float) -> str:
     return f", with {amount(restarts / days, 1)} restarts a day instead of {amount(base_restarts / days, 1)}"
 
 
-def _beaten(standing: Standing) -> str:
+def _beaten(standing: PolicyRank) -> str:
     numbers = [str(at + 1) for at in standing.beaten_by]
     return f"; {listed(numbers)} beat{'s' * (len(numbers) == 1)} it" if numbers else ""
 
 
-def _unmet(standing: Standing) -> str:
+def _unmet(standing: PolicyRank) -> str:
     return f"{_unmet_share(standing)} of the demand unmet" if standing.unmet else "no demand unmet"
 
 
-def _unmet_share(standing: Standing) -> str:
+def _unmet_share(standing: PolicyRank) -> str:
     return _share(standing.policy.totals.unmet_demand_share) if standing.unmet else "none"
 
 

@@ -9,10 +9,10 @@ from typing import Final
 
 from hvpa.api.values.prices import money
 from hvpa_lab.simulate.model import PolicyResult, Reaction, Totals
-from hvpa_lab.simulate.report.compare import Standing
+from hvpa_lab.simulate.report.compare import PolicyRank
 from hvpa_lab.simulate.report.text import NONE, amount, amounts, percent, seconds
 
-Cells = Callable[[Sequence[Standing]], list[str]]
+Cells = Callable[[Sequence[PolicyRank]], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,23 @@ def _count(total_of: Callable[[Totals], int]) -> Cells:
     return lambda standings: [amount(total_of(standing.policy.totals), 0) for standing in standings]
 
 
-def _costs(standings: Sequence[Standing]) -> list[str]:
+def _costs(standings: Sequence[PolicyRank]) -> list[str]:
     largest = max((standing.cost for standing in standings), default=0.0)
     return [money(standing.cost, largest) for standing in standings]
 
 
-def _differences(standings: Sequence[Standing]) -> list[str]:
+def _differences(standings: Sequence[PolicyRank]) -> list[str]:
     return [
         NONE if standing.difference is None else f"{100 * standing.difference:+,.1f}"
         for standing in standings
     ]
 
 
-def _cover_median(standings: Sequence[Standing]) -> list[str]:
+def _cover_median(standings: Sequence[PolicyRank]) -> list[str]:
     return [seconds(standing.policy.totals.cover_median_seconds) for standing in standings]
 
 
-def _cover_max(standings: Sequence[Standing]) -> list[str]:
+def _cover_max(standings: Sequence[PolicyRank]) -> list[str]:
     """The longest time of each policy, with `≥` if it had not ended when the next rise began."""
     cells = []
     for policy in (standing.policy for standing in standings):
@@ -67,7 +67,7 @@ def _cover_max(standings: Sequence[Standing]) -> list[str]:
     return cells
 
 
-def _beaten_by(standings: Sequence[Standing]) -> list[str]:
+def _beaten_by(standings: Sequence[PolicyRank]) -> list[str]:
     """The numbers of the first three policies that beat each policy."""
     return [
         " ".join(str(at + 1) for at in standing.beaten_by[:3]) + " …" * (len(standing.beaten_by) > 3) or NONE

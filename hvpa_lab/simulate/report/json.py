@@ -17,7 +17,7 @@ from msgspec import Meta
 from hvpa.api.values.quantity import GIB, Resource
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa_lab.simulate.model import Amount, Count, PolicyKind, Series, Totals
-from hvpa_lab.simulate.report.compare import Comparison, Standing, conclusion
+from hvpa_lab.simulate.report.compare import Comparison, PolicyRank, conclusion
 from hvpa_lab.simulate.report.plots import CORE, scaled, thin
 
 Time = Annotated[str, Meta(description="An RFC 3339 timestamp.")]
@@ -228,7 +228,7 @@ def _scenario(comparison: Comparison, series: bool) -> ScenarioReport:
     )
 
 
-def _policy(standing: Standing, names: Sequence[str], start: dt.datetime, series: bool) -> PolicyReport:
+def _policy(standing: PolicyRank, names: Sequence[str], start: dt.datetime, series: bool) -> PolicyReport:
     policy = standing.policy
     costs = {"cost": _plain(standing.cost), "cost_difference": _plain(standing.difference)}
     return _part(

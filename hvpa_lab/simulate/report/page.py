@@ -15,12 +15,12 @@ from importlib import resources
 from itertools import groupby
 from typing import Any, Final
 
-from hvpa_lab.simulate.report.compare import Comparison, Standing, conclusion
+from hvpa_lab.simulate.report.compare import Comparison, PolicyRank, conclusion
 from hvpa_lab.simulate.report.figures import PHASES, RESOURCES, VERDICT, Figure, reactions
 from hvpa_lab.simulate.report.json import when
 from hvpa_lab.simulate.report.plots import choose, colour, dash, panels
 from hvpa_lab.simulate.report.table import facts, notes, priced
-from hvpa_lab.simulate.report.text import plain, short
+from hvpa_lab.simulate.report.text import plain_text, short
 
 POINTS: Final = 30_000
 """Maximum points of all lines together, about 15 bytes each."""
@@ -44,7 +44,7 @@ def to_html(comparisons: Sequence[Comparison]) -> str:
     )
     limit = _limit(comparisons)
     data = {"scenarios": [_data(comparison, limit) for comparison in comparisons]}
-    title = ", ".join(plain(comparison.result.name) for comparison in comparisons)
+    title = ", ".join(plain_text(comparison.result.name) for comparison in comparisons)
     return "".join(
         (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -84,7 +84,7 @@ def _embedded(data: object) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(plain(text))
+    return html.escape(plain_text(text))
 
 
 # --- data of the plots ----------------------------------------------------------------------------------------
@@ -190,12 +190,12 @@ def _table(head: str, rows: str) -> str:
     return f"<div class=wide><table class=figures>{head}</thead>\n<tbody>\n{rows}</tbody></table></div>"
 
 
-def _swatch(at: int, policy: Standing) -> str:
+def _swatch(at: int, policy: PolicyRank) -> str:
     """The HTML of a policy's colour, number and name."""
     return f'<span class=swatch style="background:{colour(at)}"></span>{_numbered(at, policy)}'
 
 
-def _numbered(at: int, policy: Standing) -> str:
+def _numbered(at: int, policy: PolicyRank) -> str:
     return f"{at + 1} {html.escape(short(policy.name, LONGEST_NAME))}"
 
 
@@ -277,7 +277,7 @@ def _events(number: int, comparison: Comparison, most: int) -> str:
     )
 
 
-def _filters(number: int, standings: Sequence[Standing], kinds: Sequence[str]) -> str:
+def _filters(number: int, standings: Sequence[PolicyRank], kinds: Sequence[str]) -> str:
     policies = "".join(
         f"<option value={at}>{_numbered(at, standing)}</option>" for at, standing in enumerate(standings)
     )

@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from hvpa_lab.simulate.model import SimulationResult
-from hvpa_lab.simulate.report.plots import Line, Panel, colour, dash, panels
-from hvpa_lab.simulate.report.text import plain, short, width
+from hvpa_lab.simulate.report.plots import PlotLine, SeriesPanel, colour, dash, panels
+from hvpa_lab.simulate.report.text import plain_text, short, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +84,7 @@ def to_png(results: Sequence[SimulationResult]) -> bytes:
     return file.getvalue()
 
 
-def _scenario(result: SimulationResult, parts: Sequence[Panel], axes: Sequence[Axes]) -> None:
+def _scenario(result: SimulationResult, parts: Sequence[SeriesPanel], axes: Sequence[Axes]) -> None:
     for ax, panel in zip(axes, parts, strict=False):
         _panel(result, panel, ax)
     top, bottom = axes[0], axes[-1]
@@ -94,7 +94,7 @@ def _scenario(result: SimulationResult, parts: Sequence[Panel], axes: Sequence[A
     bottom.xaxis.set_major_formatter(formatter)
     bottom.set_xlim(_date(result, 0.0), _date(result, result.duration))
     top.annotate(
-        short(plain(result.name), 80),
+        short(plain_text(result.name), 80),
         (0, 1.62),
         (0, _beyond(result) * 72),
         xycoords="axes fraction",
@@ -122,7 +122,7 @@ def _scenario(result: SimulationResult, parts: Sequence[Panel], axes: Sequence[A
 
 def _labels(result: SimulationResult) -> list[str]:
     """The policies' names, after a hair space: matplotlib hides a name that begins with an underscore."""
-    return [f"\u200a{short(plain(policy.name), LONGEST_LABEL)}" for policy in result.policies]
+    return [f"\u200a{short(plain_text(policy.name), LONGEST_LABEL)}" for policy in result.policies]
 
 
 def _columns(result: SimulationResult) -> int:
@@ -136,7 +136,7 @@ def _beyond(result: SimulationResult) -> float:
     return LEGEND_ROW * max(0, math.ceil(len(result.policies) / _columns(result)) - 2)
 
 
-def _panel(result: SimulationResult, panel: Panel, ax: Axes) -> None:
+def _panel(result: SimulationResult, panel: SeriesPanel, ax: Axes) -> None:
     ax.set_title(f"{panel.title}, {panel.unit}")
     for line in panel.lines:
         _line(result, line, ax)
@@ -145,7 +145,7 @@ def _panel(result: SimulationResult, panel: Panel, ax: Axes) -> None:
     ax.set_ylim(bottom=0.0)
 
 
-def _line(result: SimulationResult, line: Line, ax: Axes) -> None:
+def _line(result: SimulationResult, line: PlotLine, ax: Axes) -> None:
     ax.plot(
         [_date(result, at * result.step) for at in line.indices],
         [math.nan if value is None else value for value in line.values],

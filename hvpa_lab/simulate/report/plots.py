@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from hvpa.api.values.quantity import GIB, Resource
 from hvpa_lab.simulate.model import Series, SimulationEvent, SimulationResult
-from hvpa_lab.simulate.report.text import plain
+from hvpa_lab.simulate.report.text import plain_text
 
 LIMIT: Final = 2000
 """Default maximum of points of a line."""
@@ -38,7 +38,7 @@ EVENT_ORDER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlotLine:
     """A line of a panel."""
 
     policy: int | None
@@ -54,12 +54,12 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class SeriesPanel:
     """Lines on a common axis, with their unit."""
 
     title: str
     unit: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
 
 
 def colour(policy: int) -> str:
@@ -111,48 +111,50 @@ class _LineStyle(NamedTuple):
     steps: bool = True
 
 
-def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
+def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[SeriesPanel, ...]:
     """The panels from top to bottom; empty if there is no policy."""
     if not result.policies:
         return ()
-    series = [(plain(policy.name), policy.series) for policy in result.policies]
+    series = [(plain_text(policy.name), policy.series) for policy in result.policies]
     load = _line(None, "load", series[0][1].load, _LineStyle(1.0, limit, steps=False))
     demand = list(_demand(series, _LineStyle(CORE, limit, steps=False)))
     cores, pods, unmet = _LineStyle(CORE, limit), _LineStyle(1.0, limit), _LineStyle(CORE, limit, steps=False)
 
-    def lines(column: str, style: _LineStyle) -> list[Line]:
+    def lines(column: str, style: _LineStyle) -> list[PlotLine]:
         return [
             _line(at, name, getattr(policy_series, column), style)
             for at, (name, policy_series) in enumerate(series)
         ]
 
     return (
-        Panel("Load", "as recorded", (load,)),
+        SeriesPanel("Load", "as recorded", (load,)),
         _with_dotted(
             "Requested CPU (replicas × request)", "demand", "cores", demand + lines("requested_cpu", cores)
         ),
         _with_dotted("Capacity of ready pods", "demand", "cores", demand + lines("capacity", cores)),
         _with_dotted("Replicas", "ready", "pods", list(_replicas(series, pods))),
-        Panel("CPU request per pod", "cores", tuple(_requests(series, "cpu", cores))),
-        Panel("Memory request per pod", "GiB", tuple(_requests(series, "memory", _LineStyle(GIB, limit)))),
-        Panel("Unmet demand", "cores", tuple(lines("unmet", unmet))),
+        SeriesPanel("CPU request per pod", "cores", tuple(_requests(series, "cpu", cores))),
+        SeriesPanel(
+            "Memory request per pod", "GiB", tuple(_requests(series, "memory", _LineStyle(GIB, limit)))
+        ),
+        SeriesPanel("Unmet demand", "cores", tuple(lines("unmet", unmet))),
     )
 
 
-def _with_dotted(title: str, meaning: str, unit: str, lines: Sequence[Line]) -> Panel:
+def _with_dotted(title: str, meaning: str, unit: str, lines: Sequence[PlotLine]) -> SeriesPanel:
     """The panel, with the meaning of its grey or dotted lines added to the title."""
     if any(line.policy is None for line in lines):
         title += f" and {meaning} (grey)"
     elif any(line.dash == "dot" for line in lines):
         title += f" and {meaning} (dotted)"
-    return Panel(title, unit, tuple(lines))
+    return SeriesPanel(title, unit, tuple(lines))
 
 
 NamedSeries = Sequence[tuple[str, Series]]
 """Name and series of each policy."""
 
 
-def _demand(series: NamedSeries, style: _LineStyle) -> Iterable[Line]:
+def _demand(series: NamedSeries, style: _LineStyle) -> Iterable[PlotLine]:
     """The lines of the demand: a single line if all policies have the same demand, else a line per policy. It includes
     the base usage of each replica."""
     first = series[0][1].demand
@@ -163,14 +165,14 @@ def _demand(series: NamedSeries, style: _LineStyle) -> Iterable[Line]:
             yield _line(at, f"{name}: demand", policy_series.demand, style._replace(dash="dot"))
 
 
-def _replicas(series: NamedSeries, style: _LineStyle) -> Iterable[Line]:
+def _replicas(series: NamedSeries, style: _LineStyle) -> Iterable[PlotLine]:
     for at, (name, policy_series) in enumerate(series):
         if policy_series.ready != policy_series.replicas:
             yield _line(at, f"{name}: ready", policy_series.ready, style._replace(dash="dot"))
         yield _line(at, name, policy_series.replicas, style)
 
 
-def _requests(series: NamedSeries, resource: Resource, style: _LineStyle) -> Iterable[Line]:
+def _requests(series: NamedSeries, resource: Resource, style: _LineStyle) -> Iterable[PlotLine]:
     """The lines of the requests per pod (the mean over the pods), summed over the containers."""
     for at, (name, policy_series) in enumerate(series):
         parts = [values for (_, kind), values in sorted(policy_series.requests.items()) if kind == resource]
@@ -178,10 +180,10 @@ def _requests(series: NamedSeries, resource: Resource, style: _LineStyle) -> Ite
         yield _line(at, name, total, style)
 
 
-def _line(policy: int | None, name: str, values: Sequence[float], style: _LineStyle) -> Line:
+def _line(policy: int | None, name: str, values: Sequence[float], style: _LineStyle) -> PlotLine:
     indices = tuple(thin(values, style.limit))
     drawn = style.dash or ("solid" if policy is None else dash(policy))
-    return Line(
+    return PlotLine(
         policy, name, drawn, style.steps, indices, tuple(scaled(values[at], style.unit) for at in indices)
     )
 

@@ -12,7 +12,7 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa_lab.simulate.model import SimulationResult
 from hvpa_lab.simulate.report.compare import Comparison, conclusion
 from hvpa_lab.simulate.report.figures import HELD, HELD_MEANING, PHASES, RESOURCES, VERDICT, Figure, reactions
-from hvpa_lab.simulate.report.text import fitted, plain, seconds, width
+from hvpa_lab.simulate.report.text import fitted, plain_text, seconds, width
 
 GAP: Final = "  "
 WIDTH: Final = 100
@@ -46,7 +46,7 @@ def priced(comparison: Comparison) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """Notes about the input and about events that were not kept."""
-    return [plain(note) for note in comparison.result.notes] + [
+    return [plain_text(note) for note in comparison.result.notes] + [
         f"{standing.name}: {standing.policy.dropped_events} events are not kept"
         for standing in comparison.standings
         if standing.policy.dropped_events
@@ -55,7 +55,9 @@ def notes(comparison: Comparison) -> list[str]:
 
 def _scenario(comparison: Comparison) -> Iterator[str]:
     result = comparison.result
-    yield from _wrapped(plain(result.name) + (f": {plain(result.description)}" if result.description else ""))
+    yield from _wrapped(
+        plain_text(result.name) + (f": {plain_text(result.description)}" if result.description else "")
+    )
     yield from _wrapped(facts(result))
     yield from _wrapped(priced(comparison))
     yield from ("", *_figures(comparison, VERDICT))

@@ -16,7 +16,7 @@ _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories of characters that control a terminal or a browser, or that UTF-8 can't encode."""
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """The text on a single line, with control, direction and surrogate characters as escapes."""
     if text.isascii() and text.isprintable():
         return text

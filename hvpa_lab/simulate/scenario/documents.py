@@ -37,7 +37,7 @@ def read_text(path: Path, refuse: Callable[[str], ScenarioError] = ScenarioError
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceDocument:
     """A document of a file."""
 
     file: str
@@ -48,7 +48,7 @@ class Source:
     root: str = ""
     """Paths of the methods are relative to it."""
 
-    def at(self, path: str) -> Source:
+    def at(self, path: str) -> SourceDocument:
         """The part of the document at `path`."""
         return replace(self, root=self._whole(path))
 
@@ -68,10 +68,10 @@ class Source:
         return ".".join(part for part in (self.root, path) if part)
 
 
-def read_documents(file: str, text: str) -> list[Source]:
+def read_documents(file: str, text: str) -> list[SourceDocument]:
     """The non-empty documents of a YAML or JSON text. Raises ScenarioError."""
     whole = SourceText(text, MAX_VALUES)
     try:
-        return [Source(file, content, whole, number) for number, content in whole.documents()]
+        return [SourceDocument(file, content, whole, number) for number, content in whole.documents()]
     except PlainError as error:
         raise refusal(file, error.line or 1, FieldError("", error.reason)) from None

@@ -19,7 +19,7 @@ from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
 from hvpa_lab.simulate.model import Policy, PolicyKind, WorkloadModel
 from hvpa_lab.simulate.policy.updater import IN_PLACE_OR_RECREATE
-from hvpa_lab.simulate.scenario.documents import Source, read_documents, read_text
+from hvpa_lab.simulate.scenario.documents import SourceDocument, read_documents, read_text
 from hvpa_lab.simulate.scenario.fields import MAX_REPLICAS
 from hvpa_lab.simulate.scenario.schema import FixedSize, Metrics, PolicyModel, VpaAlone
 
@@ -27,7 +27,11 @@ _ALL_CONTAINERS: Final = "*"
 
 
 def read_policies(
-    source: Source, folder: Path, models: Sequence[PolicyModel], workload: WorkloadModel, metrics: Metrics
+    source: SourceDocument,
+    folder: Path,
+    models: Sequence[PolicyModel],
+    workload: WorkloadModel,
+    metrics: Metrics,
 ) -> tuple[tuple[Policy, ...], list[str]]:
     """The policies of the scenario in `source`, and notes for the user. Manifest files are in `folder`; `metrics` names
     the custom metrics. Raises ScenarioError."""
@@ -47,7 +51,7 @@ class _Reader:
         self._containers = {container.name: container for container in workload.containers}
         self.notes: list[str] = []
 
-    def policy(self, place: Source, model: PolicyModel) -> Policy:
+    def policy(self, place: SourceDocument, model: PolicyModel) -> Policy:
         """The policy at `place`."""
         if model.hvpa is not None:
             return Policy(model.name, "Hvpa", hvpa=self._hvpa(place.at("hvpa"), model.hvpa))
@@ -65,7 +69,7 @@ class _Reader:
         specs = hpa.to_v2() if hpa else None, vpa.to_wire() if vpa else None
         return Policy(model.name, kind, None, *specs)
 
-    def _fixed(self, place: Source, name: str, fixed: FixedSize) -> Policy:
+    def _fixed(self, place: SourceDocument, name: str, fixed: FixedSize) -> Policy:
         resources = {}
         for container, given in fixed.containers.items():
             container_place = place.at(f"containers.{container}")
@@ -82,7 +86,7 @@ class _Reader:
         return Policy(name, "Fixed", replicas=fixed.replicas, resources=resources)
 
     # --- Hvpa -----------------------------------------------------------------------------------------------------
-    def _hvpa(self, place: Source, named: str | dict[str, Any]) -> Mapping[str, object]:
+    def _hvpa(self, place: SourceDocument, named: str | dict[str, Any]) -> Mapping[str, object]:
         """The manifest: `named` itself, or from the file of this name."""
         if isinstance(named, dict):
             return self._manifest(place, named)
@@ -97,7 +101,7 @@ class _Reader:
             raise place.refuse("", f"{file} must have a single Hvpa, but has {len(hvpas) or 'none'}")
         return self._manifest(hvpas[0], hvpas[0].content)
 
-    def _manifest(self, place: Source, content: dict[str, Any]) -> Mapping[str, object]:
+    def _manifest(self, place: SourceDocument, content: dict[str, Any]) -> Mapping[str, object]:
         """The checked manifest, in the workload's namespace."""
         problems = validate_manifest(content)
         spec, _ = parse_spec(content.get("spec"))
@@ -119,7 +123,7 @@ class _Reader:
         self.notes += [f"{place.file}: {warning}" for warning in spec.warnings]
         return content | {"metadata": {"name": workload.name} | metadata | {"namespace": workload.namespace}}
 
-    def _check_recommenders(self, place: Source, spec: HvpaSpec) -> None:
+    def _check_recommenders(self, place: SourceDocument, spec: HvpaSpec) -> None:
         """Refuse HPAs and VPAs that can't be simulated."""
         for axis, name in (("hpa", spec.hpa.name), ("vpa", spec.vpa.name)):
             if name is not None:
@@ -131,7 +135,7 @@ class _Reader:
             self._check_vpa(place.at("spec.vpa.template.spec"), spec.vpa.template.spec)
 
     # --- HPA and VPA ------------------------------------------------------------------------------------------------
-    def _check_hpa(self, place: Source, spec: HpaTemplateSpec) -> None:
+    def _check_hpa(self, place: SourceDocument, spec: HpaTemplateSpec) -> None:
         """Refuse bounds and metrics that are not simulated: with a metric without values an HPA never scales in."""
         if spec.max_replicas > MAX_REPLICAS:
             reason = f"must be at most {MAX_REPLICAS}: each replica is simulated"
@@ -145,7 +149,7 @@ class _Reader:
         if not spec.metrics:  # the HPA's default is CPU at 80 percent
             self.notes += self._requestless(place, "cpu", None)
 
-    def _check_metric(self, place: Source, kind: str, named: Mapping[str, Any]) -> None:
+    def _check_metric(self, place: SourceDocument, kind: str, named: Mapping[str, Any]) -> None:
         if "metric" in named:
             name = named["metric"]["name"]
             if name not in (self._totals if kind != "Pods" else {self._load_metric}):
@@ -159,7 +163,7 @@ class _Reader:
         if container is not None and container not in self._containers:
             raise place.refuse("", self._unknown(container))
 
-    def _requestless(self, place: Source, resource: Resource, container: str | None) -> Iterator[str]:
+    def _requestless(self, place: SourceDocument, resource: Resource, container: str | None) -> Iterator[str]:
         """A note for each container without request and limit among those that a utilization covers: `container`, or
         all (None)."""
         for model in self._workload.containers:
@@ -170,13 +174,13 @@ class _Reader:
                     f"container {model.name} has no request for {resource}, so the HPA has no utilization",
                 )
 
-    def _check_vpa_alone(self, place: Source, spec: VpaAlone) -> None:
+    def _check_vpa_alone(self, place: SourceDocument, spec: VpaAlone) -> None:
         self._check_vpa(place, spec)
         if spec.update_policy.update_mode == IN_PLACE_OR_RECREATE and self._workload.resize != "InPlace":
             reason = f"{IN_PLACE_OR_RECREATE} needs workload.resize: InPlace"
             raise place.refuse("updatePolicy.updateMode", reason)
 
-    def _check_vpa(self, place: Source, spec: VpaTemplateSpec) -> None:
+    def _check_vpa(self, place: SourceDocument, spec: VpaTemplateSpec) -> None:
         """Add a note for each policy of a container that the workload does not have: it has no effect."""
         policies = spec.resource_policy.container_policies if spec.resource_policy is not None else ()
         for index, policy in enumerate(policies):

@@ -27,7 +27,15 @@ from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.load.csv import read_csv
 from hvpa_lab.simulate.load.formula import Formula, FormulaError
 from hvpa_lab.simulate.load.prometheus import read_range
-from hvpa_lab.simulate.load.series import Record, StepLoad, computed, gaps, readable_length, scaled, steps_of
+from hvpa_lab.simulate.load.series import (
+    RecordedSeries,
+    StepLoad,
+    computed,
+    gaps,
+    readable_length,
+    scaled,
+    steps_of,
+)
 from hvpa_lab.simulate.model import (
     ContainerModel,
     Controllers,
@@ -36,7 +44,7 @@ from hvpa_lab.simulate.model import (
     Scenario,
     WorkloadModel,
 )
-from hvpa_lab.simulate.scenario.documents import Source, read_documents, read_text
+from hvpa_lab.simulate.scenario.documents import SourceDocument, read_documents, read_text
 from hvpa_lab.simulate.scenario.policies import read_policies
 from hvpa_lab.simulate.scenario.schema import (
     Blips,
@@ -87,7 +95,7 @@ def load_scenario(path: Path, seed: int) -> Scenario:
     )
 
 
-def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
+def _first(source: SourceDocument, problems: Sequence[FieldError]) -> ScenarioError:
     """The error to report: an unknown field first, since it may be a misspelt required field; then errors inside a
     field before errors of the whole field, which may only be their consequence."""
 
@@ -99,7 +107,7 @@ def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
     return source.refuse(first.path, first.message)
 
 
-def _read(path: Path) -> Source:
+def _read(path: Path) -> SourceDocument:
     documents = read_documents(str(path), read_text(path))
     if len(documents) != 1:
         raise ScenarioError(f"{path}:1: must have a single scenario, but has {len(documents) or 'nothing'}")
@@ -117,11 +125,11 @@ class _Times:
     start: dt.datetime
     duration: float
     """Seconds."""
-    record: Record | None
+    record: RecordedSeries | None
     """The recorded load; None for a formula."""
 
 
-def _times(source: Source, folder: Path, model: ScenarioModel) -> _Times:
+def _times(source: SourceDocument, folder: Path, model: ScenarioModel) -> _Times:
     record = _record(source, folder, model.load)
     start, duration = model.start, model.duration
     if record is not None:
@@ -140,7 +148,7 @@ def _times(source: Source, folder: Path, model: ScenarioModel) -> _Times:
     return times
 
 
-def _check_times(source: Source, model: ScenarioModel, times: _Times) -> None:
+def _check_times(source: SourceDocument, model: ScenarioModel, times: _Times) -> None:
     duration, record, step, warm_up = times.duration, times.record, model.step, model.warm_up
     length = readable_length(duration)
     values = 0.0 if record is None else duration / record.usual_step
@@ -164,7 +172,7 @@ def _check_times(source: Source, model: ScenarioModel, times: _Times) -> None:
         raise source.refuse("start", "the scenario would end after the year 9999") from None
 
 
-def _record(source: Source, folder: Path, load: LoadModel) -> Record | None:
+def _record(source: SourceDocument, folder: Path, load: LoadModel) -> RecordedSeries | None:
     """The recorded load; None for a formula."""
     named = load.csv or load.prometheus
     if named is None:
@@ -177,7 +185,7 @@ def _record(source: Source, folder: Path, load: LoadModel) -> Record | None:
     return read_range(str(file), text, load.prometheus.series, load.prometheus.sum)
 
 
-def _steps(source: Source, model: ScenarioModel, times: _Times, seed: int) -> StepLoad:
+def _steps(source: SourceDocument, model: ScenarioModel, times: _Times, seed: int) -> StepLoad:
     """The load at each step."""
     count = math.ceil(times.duration / model.step)
     load, calm = model.load, math.ceil(model.load.noise_from / model.step)

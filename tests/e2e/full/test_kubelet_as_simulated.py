@@ -15,7 +15,7 @@ import pytest
 from builders.build import MIB
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import ResourceRequirements
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import ContainerModel, NodeModel, WorkloadModel
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.cluster import Cluster
@@ -54,7 +54,7 @@ class Simulated:
         container = ContainerModel("app", requests, limits, memory_base=float(used * MIB))
         model = WorkloadModel("Deployment", "app", "default", 1, (container,), resize="InPlace")
         room = parsed(ROOM)
-        self.state = Workload(model, NodeModel(cpu=room["cpu"], memory=room["memory"]))
+        self.state = SimWorkload(model, NodeModel(cpu=room["cpu"], memory=room["memory"]))
         self.state.advance(0.0, 15.0, 0.0)
         (self.pod,) = self.state.pods
 

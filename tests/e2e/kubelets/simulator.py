@@ -7,7 +7,7 @@ from typing import Final
 
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.resizes import message_of
 from hvpa_lab.simulate.cluster.state import SimPod
 from hvpa_lab.simulate.model import ContainerModel, NodeModel, WorkloadModel
@@ -29,7 +29,7 @@ class Trial:
             "app", requests, limits, memory_base=float(memory * MIB), memory_per_unit=float(unit * MIB)
         )
         model = WorkloadModel("Deployment", "web", "default", pods, (app,), resize_delay=delay)
-        self.state = Workload(model, NodeModel(cpu=NODE, count=1))
+        self.state = SimWorkload(model, NodeModel(cpu=NODE, count=1))
         self.now = 0.0
         self.load = 0.0
         self.step()

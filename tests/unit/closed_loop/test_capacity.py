@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import NodeModel, Tick, WorkloadModel
 from tests.unit.lab.simulate import build
 from tests.unit.lab.simulate.joint_build import GIB, HOUR, Run, Shape, joint, metric, run
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 
 STRATEGIES = ("Rollout", "InPlace")
 WITHIN = {"scaleDown": {"stabilizationDuration": "60s"}}
-Hook = Callable[[Workload, float], None]
+Hook = Callable[[SimWorkload, float], None]
 
 
 def hvpa(weight: float, *metrics: dict[str, Any], strategy: str, **spec: Any) -> dict[str, Any]:
@@ -63,14 +63,14 @@ def least_spare(found: Run, since: float = 0.0) -> float:
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> Callable[[Hook], None]:
     """Have something done to the workload at each step."""
-    advance = Workload.advance
+    advance = SimWorkload.advance
 
     def install(do: Hook) -> None:
-        def hooked(self: Workload, now: float, step: float, load: float) -> Tick:
+        def hooked(self: SimWorkload, now: float, step: float, load: float) -> Tick:
             do(self, now)
             return advance(self, now, step, load)
 
-        monkeypatch.setattr(Workload, "advance", hooked)
+        monkeypatch.setattr(SimWorkload, "advance", hooked)
 
     return install
 
@@ -163,7 +163,7 @@ def test_a_starving_pod_whose_kubelet_refuses_is_replaced(hook: Callable[[Hook],
     The template is patched although that pod is unavailable."""
     killed = []
 
-    def starve(workload: Workload, now: float) -> None:
+    def starve(workload: SimWorkload, now: float) -> None:
         pod = next((one for one in workload.pods if one.serial == 3), None)
         if pod is None or not pod.containers[0].running or pod.resources["app"].requests["memory"] > GIB:
             return
@@ -296,7 +296,7 @@ def test_an_average_value_above_the_request_rests_at_the_hpas_count(
 
 
 # --- one broken pod --------------------------------------------------------------------------------------------------
-def runs_out_of_memory(workload: Workload, now: float) -> None:
+def runs_out_of_memory(workload: SimWorkload, now: float) -> None:
     """The third pod does every 200 seconds."""
     if now < 600 or now % 200 or not workload.pods[2].ready:
         return

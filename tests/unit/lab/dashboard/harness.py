@@ -17,7 +17,7 @@ from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.server.endpoints import Guard
 from hvpa_lab.dashboard.access import OwnToken
 from hvpa_lab.dashboard.server import Dashboard
-from hvpa_lab.dashboard.table import Table
+from hvpa_lab.dashboard.table import HvpaTable
 from hvpa_lab.dashboard.watched_hvpas import WatchedHvpas
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.support import Doc
@@ -148,7 +148,7 @@ async def serving(
     fake, own = FakeServer(server.handle), OwnToken()
     async with fake.connected(folder) as transport:
         watched = WatchedHvpas(transport, Settings())
-        table = Table(transport, scope, watched.changed)
+        table = HvpaTable(transport, scope, watched.changed)
         dashboard = Dashboard(transport, table, watched, guard or own, scope)
         served = await dashboard.listen("127.0.0.1", 0, None)
         base = f"http://127.0.0.1:{served.port}"

@@ -19,7 +19,7 @@ from hvpa.kube.server.auth import USER
 from hvpa.reconcile.ports import Key
 from hvpa_lab.dashboard import server, watched_hvpas
 from hvpa_lab.dashboard.server import FILES
-from hvpa_lab.dashboard.table import PROBLEM, Table
+from hvpa_lab.dashboard.table import PROBLEM, HvpaTable
 from tests.unit.cli import schema
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.support import of_kind
@@ -229,7 +229,7 @@ async def test_an_hvpa_that_does_not_exist_is_not_found_and_costs_nothing(
 async def test_before_hvpas_are_listed_an_hvpa_is_looked_up(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Table, "has", lambda table, key: None)
+    monkeypatch.setattr(HvpaTable, "has", lambda table, key: None)
     async with serving(cluster, tmp_path) as (client, _):
         assert (await client.ask(ABSENT))[0] == 404
         async with client.stream(SHOP) as one:

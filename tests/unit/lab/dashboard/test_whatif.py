@@ -18,7 +18,7 @@ from hvpa.cli.input.gather import gather
 from hvpa.core.model import Objects
 from hvpa_lab.dashboard import whatif
 from hvpa_lab.dashboard.whatif import (
-    Changes,
+    FieldChanges,
     Measured,
     Simulator,
     WhatIfError,
@@ -77,7 +77,7 @@ def test_a_query_becomes_changes_in_bounds_or_an_error_that_names_the_field(quer
     try:
         found = read_changes(query)
     except WhatIfError as error:
-        fault, found = str(error), Changes()
+        fault, found = str(error), FieldChanges()
     if fault:
         assert fault.startswith(tuple(f"{name}: must" for name in known)) or fault.endswith(": unknown field")
         assert len(fault) < 100
@@ -89,7 +89,7 @@ def test_a_query_becomes_changes_in_bounds_or_an_error_that_names_the_field(quer
 
 
 def test_what_is_left_empty_stays_as_it_is() -> None:
-    assert read_changes({"blend": "", "target": " ", "minReplicas": "3"}) == Changes(least=3)
+    assert read_changes({"blend": "", "target": " ", "minReplicas": "3"}) == FieldChanges(least=3)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_makes_no_sense_is_refused(query: dict[str, str], message: str) -> 
 # --- the manifest ---------------------------------------------------------------------------------------------------
 def test_changes_are_made_in_the_manifest_and_nowhere_else() -> None:
     before = manifest(trajectory={"overlap": {"cpu": {"percentage": 5}}})
-    after = changed(before, Changes("Additive", 60, 3, 7))
+    after = changed(before, FieldChanges("Additive", 60, 3, 7))
     spec = after["spec"]["hpa"]["template"]["spec"]
     assert (spec["minReplicas"], spec["maxReplicas"]) == (3, 7)
     assert spec["metrics"][0]["resource"]["target"]["averageUtilization"] == 60
@@ -119,13 +119,15 @@ def test_changes_are_made_in_the_manifest_and_nowhere_else() -> None:
     assert "trajectory" not in after["spec"], "which blend Additive refuses"
     assert validate_manifest(after) == []
     assert before == manifest(trajectory={"overlap": {"cpu": {"percentage": 5}}})
-    assert changed(before, Changes()) == before
+    assert changed(before, FieldChanges()) == before
 
 
 def test_the_target_of_an_old_manifest_is_found() -> None:
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "targetAverageUtilization": 80}}]
     one = manifest(hpa={"deploy": True, "template": {"spec": {"maxReplicas": 3, "metrics": metrics}}})
-    assert changed(one, Changes(target=50))["spec"]["hpa"]["template"]["spec"]["metrics"][0]["resource"] == {
+    assert changed(one, FieldChanges(target=50))["spec"]["hpa"]["template"]["spec"]["metrics"][0][
+        "resource"
+    ] == {
         "name": "cpu",
         "targetAverageUtilization": 50,
     }
@@ -143,7 +145,7 @@ def test_the_target_of_an_old_manifest_is_found() -> None:
 )
 def test_a_target_that_is_not_there_can_not_be_another(hpa: Doc, message: str) -> None:
     with pytest.raises(WhatIfError, match=message):
-        changed(manifest(hpa=hpa), Changes(target=50))
+        changed(manifest(hpa=hpa), FieldChanges(target=50))
 
 
 async def test_recommenders_that_are_named_become_ones_that_are_deployed(tmp_path: Path) -> None:
@@ -178,7 +180,7 @@ async def test_a_name_that_is_none_is_not_looked_for(tmp_path: Path, name: Any) 
 def test_a_scenario_has_the_load_the_size_and_the_usage_that_were_measured(shell: Shell) -> None:
     size = {"app": {"requests": {"cpu": "800m"}, "limits": {"memory": "2Gi"}}}
     found, load = scenario(
-        measured(shell)._replace(desired=size), manifest(), Changes(headroom=0), "load.csv"
+        measured(shell)._replace(desired=size), manifest(), FieldChanges(headroom=0), "load.csv"
     )
     (container,) = found["workload"]["containers"]
     assert container["requests"] == {"cpu": "800m", "memory": "1Gi"}
@@ -194,13 +196,15 @@ def test_a_scenario_has_the_load_the_size_and_the_usage_that_were_measured(shell
 
 def test_memory_that_does_not_follow_the_load_is_used_anyway(shell: Shell) -> None:
     flat = [sample(5.0 * at, 500 + 100 * (at % 12)) for at in range(36)]
-    found, _ = scenario(measured(shell, flat), manifest(), Changes(), "load.csv")
+    found, _ = scenario(measured(shell, flat), manifest(), FieldChanges(), "load.csv")
     assert found["workload"]["containers"][0]["memory"] == {"base": "300Mi", "perUnit": "0"}
 
 
 def test_what_each_pod_uses_anyway_is_no_load(shell: Shell) -> None:
     base = {"baseResourcesPerReplica": {"cpu": {"value": "100m"}}}
-    found, load = scenario(measured(shell, trajectory=base), manifest(trajectory=base), Changes(), "load.csv")
+    found, load = scenario(
+        measured(shell, trajectory=base), manifest(trajectory=base), FieldChanges(), "load.csv"
+    )
     assert found["workload"]["containers"][0]["cpu"]["base"] == "100m"
     assert load.splitlines()[1].endswith(",0.3")
 
@@ -208,7 +212,7 @@ def test_what_each_pod_uses_anyway_is_no_load(shell: Shell) -> None:
 def test_gaps_hold_the_value_before_and_looks_in_between_are_left_out(shell: Shell) -> None:
     samples = [sample(0, 100), sample(2, 200), sample(5, 300), sample(21, 400)]
     samples += [sample(25.0 + 5 * at, 500) for at in range(12)]
-    _, load = scenario(measured(shell, samples), manifest(), Changes(), "load.csv")
+    _, load = scenario(measured(shell, samples), manifest(), FieldChanges(), "load.csv")
     values = [line.partition(",")[2] for line in load.splitlines()[1:]]
     assert values[:6] == ["0.1", "0.3", "0.3", "0.3", "0.4", "0.5"]
 
@@ -224,19 +228,19 @@ def test_gaps_hold_the_value_before_and_looks_in_between_are_left_out(shell: She
 )
 def test_too_little_is_no_scenario(shell: Shell, samples: list[Doc], message: str) -> None:
     with pytest.raises(WhatIfError, match=message):
-        scenario(measured(shell, samples), manifest(), Changes(), "load.csv")
+        scenario(measured(shell, samples), manifest(), FieldChanges(), "load.csv")
 
 
 def test_without_a_load_there_is_nothing_to_simulate(shell: Shell) -> None:
     base = {"baseResourcesPerReplica": {"cpu": {"percentage": 90}}}
     with pytest.raises(WhatIfError, match="there is no load"):
-        scenario(measured(shell, trajectory=base), manifest(), Changes(), "load.csv")
+        scenario(measured(shell, trajectory=base), manifest(), FieldChanges(), "load.csv")
 
 
 def test_without_a_workload_there_is_nothing_to_simulate(shell: Shell) -> None:
     found = gather([shell.file(without(shop.documents(), "Deployment"))], None).objects
     with pytest.raises(WhatIfError, match="the workload does not exist"):
-        scenario(Measured(found, {}, WAVE), manifest(), Changes(), "load.csv")
+        scenario(Measured(found, {}, WAVE), manifest(), FieldChanges(), "load.csv")
 
 
 def test_a_pod_takes_as_long_to_start_as_the_median_did(shell: Shell) -> None:
@@ -244,7 +248,7 @@ def test_a_pod_takes_as_long_to_start_as_the_median_did(shell: Shell) -> None:
     for one, seconds in zip((one for one in documents if one["kind"] == "Pod"), (20, 40), strict=True):
         one["status"]["conditions"][0]["lastTransitionTime"] = f"2026-11-20T00:00:{seconds}Z"
     found = Measured(gather([shell.file(documents)], None).objects, {}, WAVE)
-    assert scenario(found, manifest(), Changes(), "load.csv")[0]["workload"]["startUp"] == "30s"
+    assert scenario(found, manifest(), FieldChanges(), "load.csv")[0]["workload"]["startUp"] == "30s"
 
 
 @given(
@@ -254,7 +258,7 @@ def test_a_pod_takes_as_long_to_start_as_the_median_did(shell: Shell) -> None:
         max_size=60,
     ),
     st.builds(
-        Changes,
+        FieldChanges,
         st.sampled_from([None, "Additive", "Trajectory"]),
         st.none() | st.integers(1, 1000),
         st.just(1),
@@ -263,7 +267,7 @@ def test_a_pod_takes_as_long_to_start_as_the_median_did(shell: Shell) -> None:
     ),
 )
 def test_whatever_was_measured_is_a_scenario_that_can_be_read(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[float, int, int, int]], changes: Changes
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[float, int, int, int]], changes: FieldChanges
 ) -> None:
     folder, at, samples = tmp_path_factory.mktemp("what-if"), 0.0, []
     (folder / "case.yaml").write_text(
@@ -298,7 +302,7 @@ async def test_what_can_not_be_simulated_is_refused_with_the_field_and_without_a
     one = manifest()
     one["spec"]["hpa"]["template"]["spec"]["metrics"] = [external]
     with pytest.raises(WhatIfError) as error:
-        await Simulator().run(measured(shell), one, Changes())
+        await Simulator().run(measured(shell), one, FieldChanges())
     assert error.value.status == 422
     assert str(error.value).startswith("policies[0].hvpa.spec.hpa.template.spec.metrics[0].external")
     assert "no metric queue" in str(error.value)
@@ -310,12 +314,12 @@ async def test_one_at_a_time_and_none_for_longer_than_the_limit(
     monkeypatch.setattr(whatif, "TIME_LIMIT", 0.5)
     monkeypatch.setattr(whatif, "DURATION", "1000h")
     simulator, began = Simulator(), time.monotonic()
-    running = asyncio.ensure_future(simulator.run(measured(shell), manifest(), Changes()))
-    waiting = asyncio.ensure_future(simulator.run(measured(shell), manifest(), Changes(), "ann"))
+    running = asyncio.ensure_future(simulator.run(measured(shell), manifest(), FieldChanges()))
+    waiting = asyncio.ensure_future(simulator.run(measured(shell), manifest(), FieldChanges(), "ann"))
     await asyncio.sleep(0)
     for user in ("", "ann"):
         with pytest.raises(WhatIfError, match="another simulation of yours is running") as error:
-            await simulator.run(measured(shell), manifest(), Changes(), user)
+            await simulator.run(measured(shell), manifest(), FieldChanges(), user)
         assert error.value.status == 429
     for late in (running, waiting):
         with pytest.raises(WhatIfError, match="took longer than") as limited:
@@ -323,7 +327,7 @@ async def test_one_at_a_time_and_none_for_longer_than_the_limit(
         assert limited.value.status == 504
     assert time.monotonic() - began < 30
     with pytest.raises(WhatIfError, match="are known"):  # the next one may begin
-        await simulator.run(measured(shell, []), manifest(), Changes())
+        await simulator.run(measured(shell, []), manifest(), FieldChanges())
 
 
 async def test_a_page_that_is_closed_ends_its_simulation(
@@ -338,7 +342,7 @@ async def test_a_page_that_is_closed_ends_its_simulation(
         return started[-1]
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", remember)
-    running = asyncio.ensure_future(Simulator().run(measured(shell), manifest(), Changes()))
+    running = asyncio.ensure_future(Simulator().run(measured(shell), manifest(), FieldChanges()))
     while not started:
         await asyncio.sleep(0.01)
     running.cancel()

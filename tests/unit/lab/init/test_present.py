@@ -9,7 +9,7 @@ import pytest
 
 from hvpa.cli.errors import CommandError
 from hvpa_lab.init.source.present import Present, TargetName, present, target_name
-from hvpa_lab.simulate.history.table import Share
+from hvpa_lab.simulate.history.table import UsageShare
 from tests.unit.cli.support import Doc
 from tests.unit.lab.init.documents import APP, CPU_70, TARGET, hpa, keda, meta, rollout, vpa, workload
 
@@ -204,9 +204,12 @@ def test_a_pod_of_a_job_with_the_workloads_labels_shows_no_start_up() -> None:
 
 def test_containers_share_by_their_requests() -> None:
     proxy = {"name": "proxy", "resources": {"requests": {"cpu": "250m"}}}
-    assert found(workload(APP, proxy)).shares() == {"app": Share(0.8, 1.0), "proxy": Share(0.2, 0.0)}
+    assert found(workload(APP, proxy)).shares() == {
+        "app": UsageShare(0.8, 1.0),
+        "proxy": UsageShare(0.2, 0.0),
+    }
     bare = [{"name": "a"}, {"name": "b"}]
-    assert found(workload(*bare)).shares() == {"a": Share(0.5, 0.5), "b": Share(0.5, 0.5)}
+    assert found(workload(*bare)).shares() == {"a": UsageShare(0.5, 0.5), "b": UsageShare(0.5, 0.5)}
 
 
 @pytest.mark.parametrize(("minor", "in_place"), [(None, False), (32, False), (33, True), (40, True)])

@@ -8,7 +8,7 @@ import pytest
 
 from hvpa_lab.init.draft import Draft, drafts
 from hvpa_lab.init.source.present import TargetName, present
-from hvpa_lab.init.trial import Outcome, Trial
+from hvpa_lab.init.trial import Trial, TrialOutcome
 from hvpa_lab.init.verdict import best, judged, on_the_target
 from hvpa_lab.simulate.history.fit import fit
 from tests.unit.lab.init.documents import CPU_70, hpa, workload
@@ -18,19 +18,19 @@ NOW = present([workload(), hpa(CPU_70)], TargetName("Deployment", "web"), "shop"
 AT_70, AT_80 = drafts(NOW, fit(history(48)), (None, None))
 
 
-def outcomes(*costs: float, unmet: float = 0.0, ooms: int = 0, restarts: float = 0.0) -> list[Outcome]:
-    return [Outcome(seed, cost, unmet, ooms, restarts, 3.0) for seed, cost in enumerate(costs)]
+def outcomes(*costs: float, unmet: float = 0.0, ooms: int = 0, restarts: float = 0.0) -> list[TrialOutcome]:
+    return [TrialOutcome(seed, cost, unmet, ooms, restarts, 3.0) for seed, cost in enumerate(costs)]
 
 
 TODAY = outcomes(100, 100, 100)
 
 
 def trial(
-    hvpa: Sequence[Outcome],
-    today: Sequence[Outcome] = TODAY,
+    hvpa: Sequence[TrialOutcome],
+    today: Sequence[TrialOutcome] = TODAY,
     *,
     draft: Draft = AT_80,
-    rival: Sequence[Outcome] = (),
+    rival: Sequence[TrialOutcome] = (),
 ) -> Trial:
     return Trial(draft, today, hvpa, rival)
 

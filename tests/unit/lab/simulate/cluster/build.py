@@ -7,7 +7,7 @@ from typing import Any
 
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import ContainerModel, NodeModel, Tick, WorkloadModel
 
 MI = 2**20
@@ -30,13 +30,13 @@ def container(
 
 def workload(
     replicas: int = 1, *containers: ContainerModel, nodes: NodeModel = ENDLESS, **fields: Any
-) -> Workload:
+) -> SimWorkload:
     given = {"kind": "Deployment", "name": "app", "namespace": "default", "start_up": 30.0, **fields}
     model = WorkloadModel(replicas=replicas, containers=containers or (container(),), **given)
-    return Workload(model, nodes)
+    return SimWorkload(model, nodes)
 
 
-def in_place(replicas: int, *containers: Any, **fields: Any) -> Workload:
+def in_place(replicas: int, *containers: Any, **fields: Any) -> SimWorkload:
     return workload(replicas, *containers, resize="InPlace", **fields)
 
 
@@ -46,34 +46,34 @@ def template(
     return {name: ResourceRequirements(bounds(cpu, memory), {})}
 
 
-def resize_all(state: Workload, wanted: Mapping[str, ResourceRequirements], now: float) -> None:
+def resize_all(state: SimWorkload, wanted: Mapping[str, ResourceRequirements], now: float) -> None:
     """Request these resources of every pod."""
     state.resize_all([(pod, dict(wanted)) for pod in state.pods], now)
 
 
-def rolled_out(state: Workload) -> bool:
+def rolled_out(state: SimWorkload) -> bool:
     """All replicas have the present template and are available, and no others exist (`kubectl rollout status`)."""
     return len(state.pods) == state.replicas == state.updated_replicas == state.ready_replicas
 
 
-def names(state: Workload) -> list[str]:
+def names(state: SimWorkload) -> list[str]:
     return [pod.name for pod in state.pods]
 
 
-def cpus(state: Workload) -> list[int]:
+def cpus(state: SimWorkload) -> list[int]:
     return [pod.cpu_request for pod in state.pods]
 
 
-def states(state: Workload) -> list[str | None]:
+def states(state: SimWorkload) -> list[str | None]:
     return [None if pod.resize is None else pod.resize.state for pod in state.pods]
 
 
-def reasons(state: Workload) -> list[tuple[float, str]]:
+def reasons(state: SimWorkload) -> list[tuple[float, str]]:
     return [(event.time, event.reason) for event in state.events]
 
 
 def measured(
-    state: Workload, now: float, step: float, load: float
+    state: SimWorkload, now: float, step: float, load: float
 ) -> tuple[Tick, dict[tuple[int, str], float]]:
     """One step, and the mean CPU of each container in it, by its pod's serial number and its name."""
 
@@ -86,7 +86,7 @@ def measured(
 
 
 def run(
-    state: Workload, start: float, end: float, load: float = 0.0, step: float = 1.0
+    state: SimWorkload, start: float, end: float, load: float = 0.0, step: float = 1.0
 ) -> list[tuple[int, int]]:
     """Advance from start to end; (pods, ready) after each step."""
     counts = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hvpa.core.model import ResourceRequirements
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import NodeModel
 from tests.unit.lab.simulate.cluster.build import MI, bounds, container, measured, run, template, workload
 
@@ -15,7 +15,7 @@ APP = container(
 
 
 def restarts_of(
-    state: Workload, end: float, load: float = 0.0, step: float = 1.0, start: float = 0.0
+    state: SimWorkload, end: float, load: float = 0.0, step: float = 1.0, start: float = 0.0
 ) -> list[float | None]:
     """The times at which the first pod's container was started again."""
     found, last, at = [], state.pods[0].containers[0].restarts, start
@@ -105,7 +105,7 @@ def test_back_off_begins_anew_after_ten_minutes() -> None:
     assert restarts_of(workload(1, leaky), 2000.0, step=10.0) == pytest.approx([660.0, 1320.0, 1980.0])
 
 
-def with_limit(state: Workload, memory: int) -> dict[str, ResourceRequirements]:
+def with_limit(state: SimWorkload, memory: int) -> dict[str, ResourceRequirements]:
     """The resources of the only pod with another memory limit, and a request as large if it had that."""
     own = state.pods[0].resources["app"]
     requests = {one: memory if one == "memory" else amount for one, amount in own.requests.items()}

@@ -9,7 +9,7 @@ import pytest
 from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa_lab.recommend.hpa.controller import MetricsError
 from hvpa_lab.simulate.cluster.metrics_server import MetricsServer
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import MetricsModel, NodeModel
 from tests.unit.lab.simulate import build
 
@@ -19,7 +19,7 @@ MIB = build.MIB
 class Fixture:
     def __init__(self, model: MetricsModel, *containers: str) -> None:
         parts = [build.container(name=name) for name in containers or ("app",)]
-        self.state = Workload(build.workload(*parts, replicas=2), NodeModel())
+        self.state = SimWorkload(build.workload(*parts, replicas=2), NodeModel())
         self.server = MetricsServer(model, self.state, build.START)
 
     def run(self, until: float, load: float = 100.0, start: float = 0.0) -> list[float]:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import pytest
 
 from hvpa.api.values.quantity import Resource
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import NodeModel
 from tests.unit.lab.simulate.cluster.build import MI, bounds, container, names, run, template, workload
 
 BIG = container(requests=bounds(600, 100 * MI))
 
 
-def nodes_of(state: Workload) -> list[int | None]:
+def nodes_of(state: SimWorkload) -> list[int | None]:
     return [pod.node for pod in state.pods]
 
 

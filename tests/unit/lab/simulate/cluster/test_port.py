@@ -22,7 +22,7 @@ from hvpa.core.model import Event, Involved, OwnedChange, PodResize, ResourceReq
 from hvpa.core.workload.pod_owner import owns
 from hvpa.reconcile.ports import NodeTooSmall, WriteError
 from hvpa_lab.simulate.cluster.objects import PodObjects
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa_lab.simulate.model import NodeModel, WorkloadModel
 from hvpa_lab.simulate.policy.hvpa import run_to_end
@@ -34,7 +34,7 @@ class Fixture:
         document: Any = build.hvpa()["spec"]
         spec, problems = parse_spec(document)
         assert spec is not None, problems
-        self.state = Workload(model or build.workload(), nodes or NodeModel())
+        self.state = SimWorkload(model or build.workload(), nodes or NodeModel())
         self.events: list[Event] = []
         meta = Meta(name="web", namespace="default")
         self.cluster = SimulatedCluster(spec, meta, self.state, build.START, self.events.append)
@@ -278,7 +278,7 @@ def test_a_virtual_clock_stands_still_until_it_is_set() -> None:
 
 
 def test_a_pods_spec_says_what_a_resize_that_waits_asks_for() -> None:
-    state = Workload(build.workload(replicas=2, resize="InPlace"), NodeModel(cpu=1000))
+    state = SimWorkload(build.workload(replicas=2, resize="InPlace"), NodeModel(cpu=1000))
     pods = PodObjects(state, build.START)
     assert cpus(pods) == ["500m", "500m"]
     grown = ResourceRequirements({"cpu": 600, "memory": 512 * build.MIB}, {})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hvpa.core.model import ResourceRequirements
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.rollout import fenceposts
 from hvpa_lab.simulate.model import ContainerModel, NodeModel, Tick, WorkloadModel
 from tests.unit.lab.simulate.cluster.build import (
@@ -91,7 +91,7 @@ def resources(number: int, before: ResourceRequirements) -> ResourceRequirements
     return ResourceRequirements(bounds(100 * number, 50 * (1 + number % 3)), limits)
 
 
-def act(state: Workload, action: Action, now: float) -> None:
+def act(state: SimWorkload, action: Action, now: float) -> None:
     if action is None:
         return
     what, number = action
@@ -105,9 +105,9 @@ def act(state: Workload, action: Action, now: float) -> None:
 
 def simulated(
     model: WorkloadModel, nodes: NodeModel, script: Script, step: float
-) -> tuple[Workload, list[Tick]]:
+) -> tuple[SimWorkload, list[Tick]]:
     """Everything that was done, by a script of 15 s each, in steps of this length."""
-    state = Workload(model, nodes)
+    state = SimWorkload(model, nodes)
     ticks = []
     for index, (load, action) in enumerate(script):
         act(state, action, index * 15.0)
@@ -134,7 +134,7 @@ def test_what_is_used_and_what_is_unmet_are_the_demand(
 @QUIET
 @given(workloads(), node_models, actions)
 def test_usage_keeps_to_its_bounds(model: WorkloadModel, nodes: NodeModel, script: Script) -> None:
-    state = Workload(model, nodes)
+    state = SimWorkload(model, nodes)
     for index, (load, action) in enumerate(script):
         act(state, action, index * 15.0)
         tick, cpu = measured(state, index * 15.0, 15.0, float(load))
@@ -222,7 +222,7 @@ def test_in_place_every_pod_is_to_have_what_was_last_requested(
     model: WorkloadModel, nodes: NodeModel, script: Script
 ) -> None:
     """As an operator does that resizes all pods to the template's size at each step: none is left behind."""
-    state = Workload(replace(model, resize="InPlace"), nodes)
+    state = SimWorkload(replace(model, resize="InPlace"), nodes)
     for index, (load, action) in enumerate([*script, *[(0, None)] * 5]):
         act(state, action, index * 15.0)
         state.advance(index * 15.0, 15.0, float(load))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hvpa.core.model import ResourceRequirements
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.rollout import deletion_order, fenceposts
 from hvpa_lab.simulate.model import NodeModel
 from tests.unit.lab.simulate.cluster.build import (
@@ -220,7 +220,7 @@ def test_containers_that_a_template_does_not_name_have_no_bounds() -> None:
 # --- StatefulSet ---
 
 
-def stateful(replicas: int, **fields: Any) -> Workload:
+def stateful(replicas: int, **fields: Any) -> SimWorkload:
     return workload(replicas, APP, kind="StatefulSet", **fields)
 
 

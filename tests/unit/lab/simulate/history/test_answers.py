@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa_lab.simulate.errors import ScenarioError
-from hvpa_lab.simulate.history.answers import Series, history_of, merged, missing, series_in
-from hvpa_lab.simulate.history.table import Share
+from hvpa_lab.simulate.history.answers import PrometheusSeries, history_of, merged, missing, series_in
+from hvpa_lab.simulate.history.table import UsageShare
 
-ONE = {"app": Share(1.0, 1.0)}
-TWO = {"app": Share(0.75, 0.5), "proxy": Share(0.25, 0.5)}
+ONE = {"app": UsageShare(1.0, 1.0)}
+TWO = {"app": UsageShare(0.75, 0.5), "proxy": UsageShare(0.25, 0.5)}
 
 
 def answer(*series: tuple[dict[str, str], list[Any]]) -> bytes:
@@ -24,18 +24,24 @@ def answer(*series: tuple[dict[str, str], list[Any]]) -> bytes:
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
 
 
-def one(values: Mapping[float, float], **labels: str) -> list[Series]:
-    return [Series(labels, values)]
+def one(values: Mapping[float, float], **labels: str) -> list[PrometheusSeries]:
+    return [PrometheusSeries(labels, values)]
 
 
 def test_series_have_labels_and_values_and_what_is_no_number_is_missing() -> None:
     text = answer(({"container": "app"}, [[0, "1.5"], [60, "NaN"], [120, "+Inf"], [180, "2"]]), ({}, []))
-    assert series_in("cpu", text) == [Series({"container": "app"}, {0.0: 1.5, 180.0: 2.0}), Series({}, {})]
+    assert series_in("cpu", text) == [
+        PrometheusSeries({"container": "app"}, {0.0: 1.5, 180.0: 2.0}),
+        PrometheusSeries({}, {}),
+    ]
 
 
 def test_answers_of_several_days_are_put_together() -> None:
-    chunks = [[Series({"a": "1"}, {0.0: 1.0}), Series({"a": "2"}, {})], [Series({"a": "1"}, {60.0: 2.0})]]
-    assert merged(chunks) == [Series({"a": "1"}, {0.0: 1.0, 60.0: 2.0})]
+    chunks = [
+        [PrometheusSeries({"a": "1"}, {0.0: 1.0}), PrometheusSeries({"a": "2"}, {})],
+        [PrometheusSeries({"a": "1"}, {60.0: 2.0})],
+    ]
+    assert merged(chunks) == [PrometheusSeries({"a": "1"}, {0.0: 1.0, 60.0: 2.0})]
     assert missing({"cpu": merged(chunks), "memory": merged([])}) == ["memory"]
 
 
@@ -118,7 +124,9 @@ SOME = {0.0: 1.0, 60.0: 1.0}
         ({"replicas": one({60.0: 1.0})}, "it: CPU, memory and replicas are known together at 1 times: no history"),
     ],
 )  # fmt: skip
-def test_answers_that_make_no_history_are_refused(changed: dict[str, list[Series]], reason: str) -> None:
+def test_answers_that_make_no_history_are_refused(
+    changed: dict[str, list[PrometheusSeries]], reason: str
+) -> None:
     answers = {"cpu": one(SOME), "memory": one(SOME), "replicas": one(SOME), **changed}
     with pytest.raises(ScenarioError) as refused:
         history_of("it", answers, ONE)
@@ -145,7 +153,7 @@ def test_any_json_is_read_or_refused_in_one_line(content: Any) -> None:
 
 
 series = st.builds(
-    Series,
+    PrometheusSeries,
     st.dictionaries(
         st.sampled_from(["container", "pod"]), st.sampled_from(["app", "proxy", "b"]), max_size=2
     ),
@@ -155,7 +163,10 @@ series = st.builds(
 
 @given(*[st.lists(series, min_size=1, max_size=3)] * 3, st.none() | st.lists(series, min_size=1, max_size=2))
 def test_any_series_make_a_history_or_are_refused(
-    cpu: list[Series], memory: list[Series], replicas: list[Series], load: list[Series] | None
+    cpu: list[PrometheusSeries],
+    memory: list[PrometheusSeries],
+    replicas: list[PrometheusSeries],
+    load: list[PrometheusSeries] | None,
 ) -> None:
     answers = {"cpu": cpu, "memory": memory, "replicas": replicas} | ({} if load is None else {"load": load})
     with suppress(ScenarioError):

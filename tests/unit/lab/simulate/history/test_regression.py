@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa_lab.simulate.history.regression import Line, fitted
+from hvpa_lab.simulate.history.regression import FittedLine, fitted
 
 COUNTS = [2.0, 4, 3, 5, 2, 6, 4, 3]
 LOADS = [100.0, 150, 220, 260, 90, 300, 270, 120]
@@ -59,7 +59,7 @@ def test_without_a_load_all_is_the_replicas_and_without_replicas_all_is_the_load
 
 
 def test_a_total_that_never_changes_is_explained_where_it_is_met() -> None:
-    assert fitted([3.0] * 4, [0.0] * 4, [6.0] * 4) == Line(2.0, 0.0, 1.0, 0.0)
+    assert fitted([3.0] * 4, [0.0] * 4, [6.0] * 4) == FittedLine(2.0, 0.0, 1.0, 0.0)
     line = fitted([1.0, 5, 1, 5], [0.0] * 4, [6.0] * 4)
     assert (line.explained <= 0, line.is_poor) == (True, True)
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.record import History
-from hvpa_lab.simulate.history.table import Share, read_history
+from hvpa_lab.simulate.history.table import UsageShare, read_history
 from tests.unit.lab.simulate.history.build import START
 
-ONE = {"app": Share(1.0, 1.0)}
-TWO = {"app": Share(0.75, 0.5), "proxy": Share(0.25, 0.5)}
+ONE = {"app": UsageShare(1.0, 1.0)}
+TWO = {"app": UsageShare(0.75, 0.5), "proxy": UsageShare(0.25, 0.5)}
 
 
-def read(text: str, shares: dict[str, Share] | None = None) -> History:
+def read(text: str, shares: dict[str, UsageShare] | None = None) -> History:
     return read_history("usage.csv", text, shares or ONE)
 
 

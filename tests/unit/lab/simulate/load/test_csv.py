@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.load.csv import read_csv
-from hvpa_lab.simulate.load.series import Record
+from hvpa_lab.simulate.load.series import RecordedSeries
 
 START = 1_767_571_200.0  # 2026-01-05T00:00:00Z
 
@@ -118,7 +118,7 @@ _CELLS = st.one_of(
 )
 
 
-def _outcome(text: str) -> Record | str:
+def _outcome(text: str) -> RecordedSeries | str:
     try:
         return read_csv("load.csv", text, "timestamp", "value")
     except ScenarioError as error:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.load.prometheus import read_range
-from hvpa_lab.simulate.load.series import Record, gaps
+from hvpa_lab.simulate.load.series import RecordedSeries, gaps
 
 A = {"metric": {"zone": "a", "job": "web"}, "values": [[0, "1"], [60, "2"], [120, "3"]]}
 B = {"metric": {"zone": "b", "job": "web"}, "values": [[60, "10"], [120.0, "20.5"]]}
@@ -179,7 +179,7 @@ _JSON = st.recursive(
 )
 
 
-def _outcome(text: str, series: Any, total: bool) -> Record | str:
+def _outcome(text: str, series: Any, total: bool) -> RecordedSeries | str:
     try:
         return read_range("range.json", text, series, total)
     except ScenarioError as error:

@@ -14,7 +14,7 @@ from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.load.formula import Formula, FormulaError
 from hvpa_lab.simulate.load.series import (
     MAX_LOAD,
-    Record,
+    RecordedSeries,
     StepLoad,
     checked_record,
     computed,
@@ -27,7 +27,9 @@ from hvpa_lab.simulate.load.series import (
 START = 1_767_571_200.0  # 2026-01-05T00:00:00Z
 
 
-def record(*pairs: tuple[float, float], line: Callable[[int], int] = lambda index: index + 2) -> Record:
+def record(
+    *pairs: tuple[float, float], line: Callable[[int], int] = lambda index: index + 2
+) -> RecordedSeries:
     """A record of (seconds since START, value)."""
     times, values = array("d", (START + time for time, _ in pairs)), array("d", (value for _, value in pairs))
     return checked_record("load.csv", times, values, line, ("timestamp", "value"))

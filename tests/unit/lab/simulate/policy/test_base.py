@@ -15,11 +15,11 @@ from hvpa.reconcile.reconciler import Reconciler, ReconcileResult
 from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa_lab.simulate.cluster.metrics_server import Every
 from hvpa_lab.simulate.cluster.objects import instant
-from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.engine import scaler
 from hvpa_lab.simulate.measure import Recorder
 from hvpa_lab.simulate.model import NodeModel, Policy
-from hvpa_lab.simulate.policy.base import Context, SimulationError, VpaController
+from hvpa_lab.simulate.policy.base import Context, SimulationError, VpaLoop
 from hvpa_lab.simulate.policy.hvpa import HvpaScaler, run_to_end
 from hvpa_lab.simulate.reactions import cpu_target
 from tests.unit.lab.simulate import build
@@ -29,7 +29,7 @@ POLICIES = build.Policies()
 
 def at_work(policy: Policy, **changes: Any) -> tuple[Any, Context]:
     scenario = build.scenario(**changes)
-    state = Workload(scenario.workload, scenario.nodes)
+    state = SimWorkload(scenario.workload, scenario.nodes)
     context = Context(scenario, state, Recorder(scenario, state, array("d", [90.0])))
     return scaler(policy, context), context
 
@@ -148,10 +148,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 class Fixture:
     def __init__(self, workload: Any = None, nodes: NodeModel = NodeModel()) -> None:  # noqa: B008  # frozen
-        self.state = Workload(workload or build.workload(replicas=2), nodes)
+        self.state = SimWorkload(workload or build.workload(replicas=2), nodes)
         scenario = build.scenario()
         context = Context(scenario, self.state, Recorder(scenario, self.state, array("d")))
-        self.metrics, self.controller = context.metrics, VpaController(context)
+        self.metrics, self.controller = context.metrics, VpaLoop(context)
         self.now = 0.0
 
     def run(self, seconds: float, load: float = 40.0) -> None:

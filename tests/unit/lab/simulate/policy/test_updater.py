@@ -13,7 +13,7 @@ from hvpa.api.objects.read_models import ContainerRecommendation, Recommendation
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import ResourceRequirements
 from hvpa_lab.simulate.cluster.state import Resize, ResizeState, SimContainer, SimPod
-from hvpa_lab.simulate.policy.admission import Amounts, Recommended
+from hvpa_lab.simulate.policy.admission import Amounts, RecommendedRequests
 from hvpa_lab.simulate.policy.updater import Priority, Updater, UpdaterSettings, priority_of
 
 HOUR = 3600.0
@@ -118,7 +118,7 @@ class TestPriority:
         upper: dict[str, str],
         expected: tuple[bool, float, bool],
     ) -> None:
-        one = Recommended(amounts(**target), amounts(**lower), amounts(**upper))
+        one = RecommendedRequests(amounts(**target), amounts(**lower), amounts(**upper))
         assert priority_of(requesting(**requests), {"app": one}) == Priority(*expected)
 
     def test_of_two_containers_is_that_of_their_sums(self) -> None:
@@ -127,8 +127,8 @@ class TestPriority:
             "log": ResourceRequirements(amounts(cpu="4", memory="30M"), {}),
         }
         found = {
-            "app": Recommended(amounts(cpu="8", memory="20M"), {}, {}),
-            "log": Recommended(amounts(cpu="7", memory="30M"), {}, {}),
+            "app": RecommendedRequests(amounts(cpu="8", memory="20M"), {}, {}),
+            "log": RecommendedRequests(amounts(cpu="7", memory="30M"), {}, {}),
         }
         assert priority_of(resources, found) == Priority(True, 0.75, False)
 

@@ -15,7 +15,7 @@ from hvpa_lab.simulate.report.text import (
     fitted,
     listed,
     percent,
-    plain,
+    plain_text,
     seconds,
     short,
     width,
@@ -24,10 +24,10 @@ from hvpa_lab.simulate.report.text import (
 
 @given(st.text(st.characters(exclude_categories=()), max_size=30))
 def test_what_is_printed_steers_no_terminal_and_can_be_written(text: str) -> None:
-    reported = plain(text)
+    reported = plain_text(text)
     assert not {unicodedata.category(one) for one in reported} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     reported.encode()
-    assert plain(reported) == reported
+    assert plain_text(reported) == reported
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_is_printed_steers_no_terminal_and_can_be_written(text: str) -> Non
     ],
 )
 def test_hidden_characters_are_reported_as_escapes(text: str, reported: str) -> None:
-    assert plain(text) == reported
+    assert plain_text(text) == reported
 
 
 @pytest.mark.parametrize(
