@@ -48,17 +48,20 @@ GAVE_WAY: Final = (
 )
 ALIVE: Final = 15.0
 """Seconds after which a stream without news gets a keep-alive, and its reader's permissions are checked again."""
+PAGE: Final = resources.files("hvpa_lab.dashboard").joinpath("static")
+CHARTS: Final = resources.files("hvpa_lab.charts")
 FILES: Final = {
-    "": "text/html",
-    "page.css": "text/css",
-    "page.js": "text/javascript",
-    "charts.js": "text/javascript",
-    "locale.js": "text/javascript",
-    "uPlot.iife.min.js": "text/javascript",
-    "uPlot.min.css": "text/css",
-    "uPlot.LICENSE.txt": "text/plain",
+    "": (PAGE.joinpath("index.html"), "text/html"),
+    "page.css": (PAGE.joinpath("page.css"), "text/css"),
+    "page.js": (PAGE.joinpath("page.js"), "text/javascript"),
+    "charts.css": (CHARTS.joinpath("charts.css"), "text/css"),
+    "charts.js": (CHARTS.joinpath("charts.js"), "text/javascript"),
+    "locale.js": (CHARTS.joinpath("locale.js"), "text/javascript"),
+    "uPlot.iife.min.js": (CHARTS.joinpath("uPlot.iife.min.js"), "text/javascript"),
+    "uPlot.min.css": (CHARTS.joinpath("uPlot.min.css"), "text/css"),
+    "uPlot.LICENSE.txt": (CHARTS.joinpath("uPlot.LICENSE.txt"), "text/plain"),
 }
-"""The page's files, and their types."""
+"""The page's files, by the last part of their URL, and their types."""
 HVPA: Final = "{namespace:[a-z0-9][a-z0-9-]*}/{name:[a-z0-9][a-z0-9.-]*}"
 """An Hvpa in a path; no other text can be its namespace and name."""
 HEADERS: Final = {
@@ -109,8 +112,8 @@ class Dashboard:
     def app(self) -> web.Application:
         """The application."""
         app = web.Application(middlewares=[self._checked], client_max_size=1024)
-        for name, kind in FILES.items():
-            app.router.add_get(f"/{name}", _file(name or "index.html", kind))
+        for name, (file, kind) in FILES.items():
+            app.router.add_get(f"/{name}", _file(file.read_bytes(), kind))
         app.router.add_get("/healthz", _healthy)
         app.router.add_get("/api/hvpas", self._hvpas, allow_head=False)
         app.router.add_get(f"/api/hvpas/{HVPA}", self._hvpa, allow_head=False)
@@ -290,9 +293,7 @@ def _event(kind: str, content: Mapping[str, Any]) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + msgspec.json.encode(content) + b"\n\n"
 
 
-def _file(name: str, kind: str) -> Callable[[web.Request], Any]:
-    content = resources.files("hvpa_lab.dashboard").joinpath("static", name).read_bytes()
-
+def _file(content: bytes, kind: str) -> Callable[[web.Request], Any]:
     async def response(request: web.Request) -> web.Response:
         return web.Response(body=content, content_type=kind, charset="utf-8")
 

@@ -70,6 +70,7 @@ def main(args: argparse.Namespace) -> int:
     if args.unmet is not None and not (args.sweep and args.output == "table"):
         raise UsageError("--unmet requires --sweep and -o table")
     if args.html is not None:
+        laboratory.require("--html", "jinja2")
         refuse_unwritable("--html", args.html)
     if args.png is not None:
         laboratory.require("--png", "matplotlib")

@@ -55,7 +55,7 @@ def test_the_image_has_the_operator_and_no_laboratory(content: build.Content) ->
         if "/site-packages/" in path
     }
     assert "hvpa" in packages
-    assert not packages & {"hvpa_lab", "matplotlib", "tqdm"}
+    assert not packages & {"hvpa_lab", "jinja2", "matplotlib", "tqdm"}
 
 
 @pytest.fixture(scope="module")

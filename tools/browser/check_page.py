@@ -63,51 +63,72 @@ policies:
 COUNTS: Final = """(() => {
   const count = (selector) => document.querySelectorAll(selector).length;
   const shown = [...document.querySelectorAll(".events tbody tr")].filter((row) => !row.hidden).length;
+  const lines = (typeof drawn === "undefined" ? [] : [...drawn])
+    .flatMap((chart) => chart.lines.map((line, at) => ({ ...line, values: chart.uplot.data[at + 1] })));
+  const values = (points) => lines.filter((line) => Boolean(line.points) === points)
+    .map((line) => line.values.filter((one) => one !== null).length).filter(Boolean);
   return {
     drawn: document.documentElement?.dataset.drawn === "true", scenarios: count("section"),
-    plots: count(".plot svg"), lines: count(".plot .line"), marks: count(".plot .mark"),
+    plots: [...document.querySelectorAll(".charts")].filter((one) => one.querySelector("canvas")).length,
+    lines: values(false).length, marks: values(true).reduce((sum, one) => sum + one, 0),
     rows: count(".figures tbody tr"), sentences: count(".conclusion li"), events: count(".events tbody tr"), shown,
   };
 })()"""
-OVERLAPS: Final = """(() => [...document.querySelectorAll(".plot svg")].flatMap((svg) => {
-  const boxes = [...svg.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
-  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom - 3 <= b.top || b.bottom - 3 <= a.top;
-  const frame = svg.getBoundingClientRect();
-  const outside = boxes.filter(([, box]) => box.right > frame.right + 1 || box.left < frame.left - 1);
-  return [...outside.map(([text]) => `${text} is cut off`), ...boxes.flatMap(([text, box], index) =>
-    boxes.slice(index + 1).filter(([, other]) => !apart(box, other)).map(([other]) => `${text} on ${other}`))];
+OVERLAPS: Final = """(() => [...drawn].flatMap(({ uplot, figure }) => {
+  const [x, y] = uplot.axes, title = figure.querySelector("figcaption").textContent;
+  const labels = (axis) => axis._splits
+    .map((split, at) => ({ text: axis._values[at], at: uplot.valToPos(split, axis.scale) }))
+    .filter((one) => one.text !== null && one.text !== "");
+  const width = (axis, { text }) => {
+    uplot.ctx.font = axis.font[0];
+    return uplot.ctx.measureText(text).width / devicePixelRatio;
+  };
+  const close = (axis, room) => labels(axis).slice(1).map((one, at) => [labels(axis)[at], one])
+    .filter((pair) => Math.abs(pair[0].at - pair[1].at) < room(pair))
+    .map((pair) => pair.map((one) => one.text).join(" on "));
+  const cut = labels(y).filter((one) => width(y, one) > y._size - y.ticks.size - y.gap)
+    .map((one) => `${one.text} is cut off`);
+  const both = (pair) => (width(x, pair[0]) + width(x, pair[1])) / 2 + 4;
+  return [...cut, ...close(x, both), ...close(y, () => 11)].map((fault) => `${title}: ${fault}`);
 }).concat(document.documentElement.scrollWidth > innerWidth ? ["the page is wider than its window"] : [],
-  [...document.querySelectorAll(".legend button")]
-    .filter((button) => {
-      const [own, plot] = [button, button.closest(".plot")].map((one) => one.getBoundingClientRect());
-      return own.right > plot.right + 1;
-    }).map((button) => `${button.textContent} is cut off`)))()"""
+  [...document.querySelectorAll(".policies button, .legend li")]
+    .filter((one) => one.getBoundingClientRect().right > one.closest(".charts").getBoundingClientRect().right + 1)
+    .map((one) => `${one.textContent} is cut off`)))()"""
 FILTER: Final = """(() => {
   for (const form of document.querySelectorAll(".filters")) {
     form.elements.text.value = "no event says this";
     form.dispatchEvent(new Event("input"));
   }
 })()"""
-USE: Final = """(() => {
-  const plot = document.getElementById("time-0"), svg = () => plot.querySelector("svg");
-  const from = () => [...svg().querySelectorAll("text")].at(-1).textContent;
-  const path = () => svg().querySelector(".line").getAttribute("d");
-  const move = (kind, share) => {
-    const frame = svg().getBoundingClientRect();
-    const at = { clientX: frame.left + frame.width * share, clientY: frame.top + 60, bubbles: true };
-    svg().dispatchEvent(new PointerEvent(kind, at));
+USE: Final = """(async () => {
+  const own = [...drawn].filter((chart) => chart.figure.closest("#time-0")), [first] = own;
+  const seen = () => own.map((chart) => chart.figure.dataset.shown).join();
+  const over = first.figure.querySelector(".u-over"), finished = () => new Promise((done) => setTimeout(done, 100));
+  const mouse = (kind, share, target = over) => {
+    const { left, top, width } = over.getBoundingClientRect();
+    const place = { clientX: left + width * share, clientY: top + 60, movementX: 1 };
+    target.dispatchEvent(new MouseEvent(kind, { ...place, bubbles: true }));
   };
-  const whole = path(), begin = from(), lines = () => svg().querySelectorAll(".line").length, all = lines();
-  move("pointermove", .5);
-  const values = plot.querySelector(".values").textContent;
-  move("pointerdown", .5); move("pointermove", .6); move("pointerup", .75);
-  const zoomed = path() !== whole && from() !== begin && lines() === all;
-  svg().dispatchEvent(new MouseEvent("dblclick"));
-  const back = path() === whole && from() === begin;
-  plot.querySelector(".legend button").click();
+  const whole = seen(), lines = () => document.querySelectorAll("#time-0 .legend svg").length, all = lines();
+  const button = document.querySelector(".policies button"), key = new KeyboardEvent("keydown", { key: "Home" });
+  mouse("mousemove", .5);
+  const values = own.every((chart) => /at \\d{4}-/.test(chart.spoken.textContent)); // the cursor is on all charts
+  mouse("mousedown", .5); mouse("mousemove", .75); mouse("mouseup", .75, document);
+  await finished();
+  const ranges = own.map((chart) => chart.figure.dataset.shown.split(" ").map(Number));
+  const zoomed = seen() !== whole && ranges.every(([from, to]) => from === ranges[0][0] && to === ranges[0][1]);
+  mouse("dblclick", .5);
+  await finished();
+  const back = seen() === whole;
+  button.click();
   const hidden = lines() < all;
-  plot.querySelector(".legend button").click();
-  return { values, zoomed, back, hidden, again: lines() === all };
+  button.click();
+  own.at(-1).plot.dispatchEvent(key);
+  const keys = own.at(-1).below.textContent.startsWith("at ") && own.at(-1).below.ariaLive === "polite";
+  own[0].figure.querySelector("summary").click();
+  await finished();
+  const table = own[0].figure.querySelectorAll("tbody tr").length > 1;
+  return { values, zoomed, back, hidden, again: lines() === all, keys, table };
 })()"""
 
 
@@ -206,7 +227,7 @@ def refuse(tab: Tab, counts: dict[str, Any], used: dict[str, Any], filtered: dic
     if not all(counts[what] for what in ("lines", "marks", "rows", "sentences")):
         faults.append(f"lines, marks, rows or sentences are missing: {counts}")
     if not all(used.values()):
-        faults.append(f"the plots don't answer the mouse: {used}")
+        faults.append(f"the plots don't answer mouse and keys: {used}")
     if counts["shown"] != counts["events"] or filtered["shown"]:
         faults.append(f"the list of events is not filtered: {counts}, then {filtered}")
     if faults:

@@ -1,6 +1,5 @@
 // The page: follows one stream of server-sent events, of all Hvpas or of one, and shows what it says. Texts are set as
-// text, never as markup.
-import { Chart, COLOURS, css, el, number, table } from "./charts.js";
+// text, never as markup. The charts are those of charts.js.
 
 const $ = (id) => document.getElementById(id);
 const CORE = 1000, GIB = 2 ** 30, MOST_SAMPLES = 1440, MOST_ROWS = 500;
@@ -204,7 +203,7 @@ function showPath(path) {
   const text = ({ replicas, size }) => `${replicas} × ${number(size / unit)}`;
   const key = `path ${path.container} ${path.resource}`;
   chart(key, { title: `Path: ${path.container} ${path.resource} of each pod by replicas`, unit: name,
-    x: { label: `replicas${path.goesOn ? " (the path goes on)" : ""}`, text: (count) => `${count} replicas`, tick: String },
+    x: { label: `replicas${path.goesOn ? " (the path goes on)" : ""}`, text: (count) => `${count} replicas`, tick: String, incrs: WHOLE },
     lines: [{ label: "path, up to", colour: "--soft" }, { label: "from", colour: "--soft" },
       ...marks.map((label, index) => ({ label, points: 20 - 6 * index, colour: COLOURS[index] }))], bands: [{ series: [1, 2], fill: () => css("--band") }] })
     .set([counts, at(path.largest), at(path.smallest),

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hvpa_lab.charts import standalone
 from hvpa_lab.simulate.model import SimulationEvent
 from hvpa_lab.simulate.report import page
 from hvpa_lab.simulate.report.compare import compare
@@ -145,7 +146,7 @@ def test_what_was_simulated_and_what_came_out_is_reported() -> None:
 
 def test_what_nothing_beats_is_marked_and_nothing_else_is_praised() -> None:
     text = to_html([compared()])
-    assert text.count("<tr class=unbeaten>") == 2, "one policy, in both tables"
+    assert text.count('<tr class="unbeaten">') == 2, "one policy, in both tables"
     assert "<b>" not in text.replace("<b>Bold</b>", "")
 
 
@@ -156,12 +157,13 @@ def test_the_conclusion_stands_before_all_else() -> None:
 
 def test_the_plots_have_their_data() -> None:
     (scenario,) = Read(to_html([compared(warm_up=15.0)])).data["scenarios"]
-    assert scenario["start"] == 1_794_787_200_000
+    assert scenario["start"] == 1_794_787_200
     assert (scenario["step"], scenario["duration"], scenario["warmUp"]) == (15.0, 60.0, 15.0)
     first = scenario["policies"][0]
     assert (first["name"], round(first["cost"], 3), first["unmet"]) == ("hvpa", 37.419, 0.02)
     assert len({one["colour"] for one in scenario["policies"]}) == 2
     assert scenario["panels"][0]["title"] == "Load"
+    assert [line["name"] for line in scenario["panels"][1]["lines"]] == ["demand", "hvpa", "hpa"]
 
 
 def test_scenarios_have_sections_and_contents() -> None:
@@ -179,7 +181,7 @@ def test_what_there_is_none_of_is_left_out() -> None:
     assert "reaction to a rise" not in read.words
     assert not read.all("form")
     assert "None." in read.words
-    assert "class=note>" not in to_html([bare]).replace("<p class=note>", "")
+    assert not [one for one in read.all("ul") if one.get("class") == "note"]
 
 
 def test_without_policies_a_page_is_still_a_page() -> None:
@@ -231,8 +233,15 @@ def test_no_text_of_a_scenario_becomes_markup(text: str) -> None:
 
 
 def test_the_script_never_makes_markup_of_a_text() -> None:
-    script = (Path(page.__file__).parent / "page.js").read_text()
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(", script)
+    for script in (Path(page.__file__).parent / "page.js", Path(standalone.__file__).parent / "charts.js"):
+        markup = r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\("
+        assert not re.search(markup, script.read_text())
+
+
+def test_a_page_has_the_vendored_library_and_its_licence() -> None:
+    folder, text = Path(standalone.__file__).parent, to_html([compared()])
+    for name in ("uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE.txt", "charts.js", "charts.css"):
+        assert (folder / name).read_text() in text
 
 
 def test_names_are_read_as_they_were_written() -> None:

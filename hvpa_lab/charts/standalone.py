@@ -1,0 +1,59 @@
+"""Self-contained HTML pages with charts: no network, no fonts, no other files.
+
+Jinja escapes all text. The content security policy allows only the embedded script, and no requests. The same data
+gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from typing import Any, Final
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from hvpa.api.values.text import printable
+
+SHARED: Final = "hvpa_lab.charts"
+
+
+def render(package: str, title: str, data: object, **content: Any) -> str:
+    """The page of a package: its `page.html`, which extends `standalone.html`, its `page.css`, and its `page.js`, which
+    reads `data`. `content` are the variables of `page.html`."""
+    environment = Environment(
+        autoescape=True,
+        finalize=_visible,
+        loader=DictLoader(
+            {name: _text(of, name) for of, name in ((SHARED, "standalone.html"), (package, "page.html"))}
+        ),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.policies["json.dumps_kwargs"] = {
+        "ensure_ascii": False, "allow_nan": False, "separators": (",", ":"),
+    }  # fmt: skip
+    style = "".join(
+        _text(*file) for file in ((SHARED, "uPlot.min.css"), (SHARED, "charts.css"), (package, "page.css"))
+    )
+    shared = [_text(SHARED, name) for name in ("locale.js", "uPlot.iife.min.js", "charts.js")]
+    script = "\n".join((f"/*\n{_text(SHARED, 'uPlot.LICENSE.txt')}*/", *shared, _text(package, "page.js")))
+    return environment.get_template("page.html").render(
+        title=title,
+        data=data,
+        style=Markup(style),
+        script=Markup(script),
+        hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **content,
+    )
+
+
+def _visible(value: object) -> object:
+    """A value that the page shows, with invisible characters as escapes."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _text(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
