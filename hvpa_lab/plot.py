@@ -1,6 +1,6 @@
 """A path as an SVG picture: replicas against the request of each pod, a panel per container resource.
 
-Lines of equal capacity cross it. Needs matplotlib (the extra `plots`). The same path gives the same bytes: the output
+Lines of equal capacity cross it. Needs matplotlib (the extra `lab`). The same path gives the same bytes: the output
 depends on no user style, date or version.
 """
 
@@ -22,7 +22,6 @@ from hvpa.api.values.quantity import BINARY_SUFFIXES, Resource, format_resource
 from hvpa.core.model import JointView
 from hvpa.core.path.curve import ResourceCurve
 from hvpa.core.path.path import ResourceKey
-from hvpa_lab.simulate.report.picture import INK, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +44,24 @@ FINE: Final = 120
 """Points of a line of equal capacity."""
 MARGIN: Final = 0.12
 """Free space above the largest request, as a fraction of the panel."""
+INK: Final = "#44484d"
+STYLE: Final[Any] = {
+    "axes.edgecolor": "#b6babf",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": "#1b1e21",
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.axisbelow": True,
+    "font.family": ["DejaVu Sans"],
+    "svg.hashsalt": "hvpa",
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "xtick.labelsize": 8,
+    "ytick.color": INK,
+    "ytick.labelsize": 8,
+}
 CURVE: Final = "#1f5fae"
 CAPACITY: Final = "#b9bec5"
 OUTSIDE: Final = "#f0f1f3"
@@ -97,7 +114,7 @@ def draw(view: JointView, current_replicas: int, title: str) -> bytes:
     curves, file = view.path.curves, io.BytesIO()
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update({**STYLE, "axes.grid": False, "svg.hashsalt": "hvpa"})
+        mpl.rcParams.update(STYLE)
         height = HEAD + PANEL * len(curves) + FOOT
         figure = Figure(figsize=(WIDTH, height))
         FigureCanvasAgg(figure)

@@ -144,7 +144,11 @@ def _command(name: str, module: str, text: str) -> str:
     parser = argparse.ArgumentParser(prog=f"hvpa {name}", add_help=False)
     importlib.import_module(module).add_arguments(parser)
     section = f"\n## `hvpa {name}`\n\n{text[0].upper()}{text[1:]}.\n"
-    rows = "".join(f"| {_names(one)} | {_cell(_help(one))} |\n" for one in parser._actions)
+    rows = "".join(
+        f"| {_names(one)} | {_cell(_help(one))} |\n"
+        for one in parser._actions
+        if one.help != argparse.SUPPRESS
+    )
     return f"{section}\n| argument or flag | |\n| --- | --- |\n{rows}" if rows else section
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from hvpa.cli import laboratory
 from hvpa.cli.arguments import add_output, add_prices, count_from, prices_of
@@ -17,7 +16,7 @@ from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.parallel import plan, simulate_all
 from hvpa_lab.simulate.policy.base import SimulationError
 from hvpa_lab.simulate.progress import add_progress, processors, progress_bar
-from hvpa_lab.simulate.report.compare import Comparison, compare
+from hvpa_lab.simulate.report.compare import compare
 from hvpa_lab.simulate.report.json import to_json
 from hvpa_lab.simulate.report.table import to_text
 from hvpa_lab.simulate.sweep import reading, swept
@@ -35,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--series", action="store_true", help="with -o json: include the recorded time series")
     page = "write a self-contained HTML page with plots"
     add("--html", type=Path, metavar="FILE", help=page)
-    add("--png", type=Path, metavar="FILE", help="write the plots as a picture")
+    add("--png", type=_removed, metavar="FILE", help=argparse.SUPPRESS)
     policy = "simulate only this policy (repeatable; default: all of the scenario)"
     add("--policy", action="append", default=[], metavar="NAME", help=policy)
     baseline = "the first HPA with a VPA, else the first HPA, VPA, or fixed size"
@@ -63,6 +62,11 @@ def _percent(text: str) -> float:
     return value / 100
 
 
+def _removed(file: str) -> NoReturn:
+    """`--png`, which earlier versions had."""
+    raise argparse.ArgumentTypeError("removed; --html writes the plots as a page")
+
+
 def main(args: argparse.Namespace) -> int:
     """Simulate, print, draw. Raises CommandError."""
     if args.series and args.output != "json":
@@ -72,9 +76,6 @@ def main(args: argparse.Namespace) -> int:
     if args.html is not None:
         laboratory.require("--html", "jinja2")
         refuse_unwritable("--html", args.html)
-    if args.png is not None:
-        laboratory.require("--png", "matplotlib")
-        refuse_unwritable("--png", args.png)
     quiet()
     try:
         run = plan(args.scenarios, args.seed, args.policy)
@@ -88,21 +89,12 @@ def main(args: argparse.Namespace) -> int:
     except (ScenarioError, SimulationError) as error:
         raise CommandError(str(error)) from error
     compared = [compare(result, prices_of(args), args.baseline) for result in results]
-    _draw(args, compared)
+    if args.html is not None:
+        from hvpa_lab.simulate.report.page import to_html  # takes longer to import than the rest
+
+        write_drawing(args.html, to_html(compared).encode())
     print(to_json(compared, series=args.series) if args.output == "json" else to_text(compared))
     if args.sweep and args.output == "table":
         most = MOST_UNMET / 100 if args.unmet is None else args.unmet
         print("", *(reading(comparison, most) for comparison in compared), sep="\n")
     return DONE
-
-
-def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
-    """Write page and picture; the drawing modules are imported only if needed."""
-    if args.html is not None:
-        from hvpa_lab.simulate.report.page import to_html
-
-        write_drawing(args.html, to_html(compared).encode())
-    if args.png is not None:
-        from hvpa_lab.simulate.report.picture import to_png
-
-        write_drawing(args.png, to_png([comparison.result for comparison in compared]))

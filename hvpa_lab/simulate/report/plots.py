@@ -1,4 +1,4 @@
-"""The contents of a result's plots, for page and picture: panels, lines, colours, and the points of each line.
+"""The contents of a result's plots: panels, lines, colours, and the points of each line.
 
 Nothing here draws. A series of a month has far more points than a screen has columns: `thin` keeps the visible points.
 """

@@ -55,7 +55,8 @@ def test_each_command_and_flag_is_there() -> None:
         section = page.partition(f"\n## `hvpa {name}`\n")[2].partition("\n## ")[0]
         parser = argparse.ArgumentParser(prog=f"hvpa {name}", add_help=False)
         importlib.import_module(module).add_arguments(parser)
-        flags = {flag for action in parser._actions for flag in action.option_strings}
+        shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+        flags = {flag for action in shown for flag in action.option_strings}
         assert set(re.findall(r"`(-[-\w]+)`(?=,| )", section)) >= flags, name
     assert "| `--log-level` | `debug` or `info` or `warning` or `error`; default: info |" in page
     assert "| `[NAME]` | the Hvpa to read from the cluster |" in page

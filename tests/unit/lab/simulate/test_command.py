@@ -87,17 +87,16 @@ def test_series_are_printed_where_they_are_asked_for(shell: Shell, scenario: str
     assert (policy["name"], policy["series"]["replicas"]["values"]) == ("small", [1.0, 1.0])
 
 
-def test_page_and_picture_are_written_the_same_to_the_byte(shell: Shell, scenario: str) -> None:
-    html, png = shell.folder / "page.html", shell.folder / "picture.png"
+def test_the_page_is_written_the_same_to_the_byte(shell: Shell, scenario: str) -> None:
+    html = shell.folder / "page.html"
     written = []
     for _ in range(2):
-        ran = shell.run("simulate", scenario, "--html", str(html), "--png", str(png))
+        ran = shell.run("simulate", scenario, "--html", str(html))
         assert (ran.code, ran.err) == (0, "")
         assert "large" in ran.out
-        written.append((html.read_bytes(), png.read_bytes()))
+        written.append(html.read_bytes())
     assert written[0] == written[1]
     assert html.read_text().startswith("<!DOCTYPE html>")
-    assert png.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_baseline_and_the_prices_are_the_users(shell: Shell, scenario: str) -> None:
@@ -116,13 +115,16 @@ def test_without_the_extra_the_line_names_it(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
-    absent = {"jinja2", "matplotlib"}
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in absent else find(name))
-    for flag, library in (("--html", "jinja2"), ("--png", "matplotlib")):
-        error = shell.refuses("simulate", scenario, flag, str(shell.folder / "out"))
-        assert (
-            error == f"hvpa: error: {flag} needs {library}, which is not installed: pip install 'hvpa[lab]'\n"
-        )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jinja2" else find(name))
+    error = shell.refuses("simulate", scenario, "--html", str(shell.folder / "out"))
+    assert error == "hvpa: error: --html needs jinja2, which is not installed: pip install 'hvpa[lab]'\n"
+
+
+@pytest.mark.usefixtures("before_the_work")
+def test_the_removed_picture_names_the_page(shell: Shell, scenario: str) -> None:
+    error = shell.refuses("simulate", scenario, "--png", "out.png", code=2)
+    assert "error: argument --png: removed; --html writes the plots as a page" in error
+    assert "--png" not in shell.run("simulate", "--help").out
 
 
 @pytest.mark.usefixtures("before_the_work")
