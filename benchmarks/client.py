@@ -66,8 +66,8 @@ class _Server(asyncio.Protocol):
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
             head = self._buffer[:end].lower()
-            _, found, rest = head.partition(b"\r\ncontent-length:")
-            whole = end + 4 + (int(rest.partition(b"\r\n")[0]) if found else 0)
+            _, separator, rest = head.partition(b"\r\ncontent-length:")
+            whole = end + 4 + (int(rest.partition(b"\r\n")[0]) if separator else 0)
             if len(self._buffer) < whole:
                 return
             self._buffer = self._buffer[whole:]
@@ -198,14 +198,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(arguments)
     result = measure(args.rounds)
-    met = all(one["ratio"] <= GOAL for one in result["Transport"].values())
+    met = all(cost["ratio"] <= GOAL for cost in result["Transport"].values())
     if args.json:
         print(json.dumps(result | {"goal_met": met}, indent=2))
         return 0 if met else 1
     print("CPU for each PATCH over TLS, and times the floor (a bare aiohttp session)")
     for name, costs in result.items():
         parts = [
-            f"{at_once} at once {one['cpu_ms']:.3f} ms ({one['ratio']:.2f})" for at_once, one in costs.items()
+            f"{at_once} at once {cost['cpu_ms']:.3f} ms ({cost['ratio']:.2f})"
+            for at_once, cost in costs.items()
         ]
         print(f"  {name:<10} {', '.join(parts)}")
     print(f"goal (Transport at most {GOAL:g} times the floor): {'met' if met else 'MISSED'}")

@@ -52,7 +52,7 @@ class Memory:
     """The cluster port and the clock in memory. The status is kept; other writes are only counted, because the next
     objects are prepared."""
 
-    seen: Objects
+    stored: Objects
     time: dt.datetime = build.NOW
     status: HvpaStatus | None = None
     writes: int = 0
@@ -63,7 +63,7 @@ class Memory:
 
     def objects(self, key: Key) -> Objects:
         """See the cluster port."""
-        return self.seen
+        return self.stored
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """See the cluster port."""
@@ -125,24 +125,24 @@ def view(desired: int, utilization: int, target: Mapping[str, Any], pods: int = 
     )
 
 
-def rested(seen: Objects) -> Objects:
+def rested(objects: Objects) -> Objects:
     """Return the objects with HPA and VPA in their desired form, and the matching status."""
     for _ in range(3):
-        seen = build.settled(seen)
-    return seen
+        objects = build.settled(objects)
+    return objects
 
 
 def later(rest: Objects, other: Objects) -> Objects:
     """Return the objects at rest with the recommendations of other objects."""
     return replace(
         rest,
-        hpas=tuple(_with_status(one, new) for one, new in zip(rest.hpas, other.hpas, strict=True)),
-        vpas=tuple(_with_status(one, new) for one, new in zip(rest.vpas, other.vpas, strict=True)),
+        hpas=tuple(_with_status(old, new) for old, new in zip(rest.hpas, other.hpas, strict=True)),
+        vpas=tuple(_with_status(old, new) for old, new in zip(rest.vpas, other.vpas, strict=True)),
     )
 
 
-def _with_status(one: Any, other: Any) -> Any:
-    return type(one)(metadata=one.metadata, raw_spec=one.raw_spec, status=other.status)
+def _with_status(old: Any, new: Any) -> Any:
+    return type(old)(metadata=old.metadata, raw_spec=old.raw_spec, status=new.status)
 
 
 def reported(rest: Objects) -> ObjectSets:
@@ -151,16 +151,16 @@ def reported(rest: Objects) -> ObjectSets:
     object_sets = []
     for number in range(REMEMBERED + 1):
         other = later(raised, view(3, 46 + number % 9, {"app": {"cpu": "1010m", "memory": "1Gi"}}))
-        object_sets.append(replace(other, hpas=tuple(_again(one, Hpa) for one in other.hpas)))
+        object_sets.append(replace(other, hpas=tuple(_again(hpa, Hpa) for hpa in other.hpas)))
     return [
         replace(
-            one,
+            objects,
             hpas=tuple(
                 Hpa(had.metadata, had.raw_spec, new.status)
-                for had, new in zip(raised.hpas, one.hpas, strict=True)
+                for had, new in zip(raised.hpas, objects.hpas, strict=True)
             ),
         )
-        for one in object_sets
+        for objects in object_sets
     ]
 
 
@@ -172,28 +172,28 @@ def with_pods(count: int) -> ObjectSets:
 
 def decoded_anew(rest: Objects) -> ObjectSets:
     """Return objects at rest, all decoded again for every reconcile, as from a watch: no cache helps."""
-    found = []
+    object_sets = []
     for _ in range(REMEMBERED + 1):
-        one = rest.hvpa
+        hvpa = rest.hvpa
         raw = {
-            "metadata": one.metadata,
+            "metadata": hvpa.metadata,
             "spec": build.merged(build.SPEC, SPEC),
-            "status": to_wire(one.status),
+            "status": to_wire(hvpa.status),
         }
-        found.append(
+        object_sets.append(
             Objects(
-                hvpa=replace(read_hvpa(_again(raw, RawHvpa)), spec=one.spec),
+                hvpa=replace(read_hvpa(_again(raw, RawHvpa)), spec=hvpa.spec),
                 workload=_again(rest.workload, Workload),
                 hpas=tuple(_again(hpa, Hpa) for hpa in rest.hpas),
                 vpas=tuple(_again(vpa, Vpa) for vpa in rest.vpas),
                 pods=tuple(_again(pod, Pod) for pod in rest.pods),
             )
         )
-    return found
+    return object_sets
 
 
-def _again(one: object, model: Any) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(one), type=model)
+def _again(obj: object, model: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(obj), type=model)
 
 
 def cases() -> dict[str, ObjectSets]:
@@ -229,14 +229,14 @@ def cost(object_sets: ObjectSets, seconds: float) -> tuple[float, float]:
     """Return the microseconds of a reconcile, and its number of writes."""
     memory = Memory(object_sets[0])
     reconciler = Reconciler(memory, memory, Settings(), Silent())
-    for memory.seen in object_sets:
+    for memory.stored in object_sets:
         once(reconciler)
     calls, least, end = 0, float("inf"), time.perf_counter() + seconds
     memory.writes = 0
     while time.perf_counter() < end:
         spent = 0.0
         for _ in range(ROUND):
-            memory.seen = object_sets[calls % len(object_sets)]
+            memory.stored = object_sets[calls % len(object_sets)]
             memory.time += PERIOD
             began = time.thread_time()
             once(reconciler)
@@ -263,12 +263,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    found = cases()
-    unit = yardstick(found["at rest"][0].hvpa.status, args.seconds / 2)
+    sets_by_case = cases()
+    unit = yardstick(sets_by_case["at rest"][0].hvpa.status, args.seconds / 2)
     gc.collect()
     gc.freeze()
     results = {}
-    for name, object_sets in found.items():
+    for name, object_sets in sets_by_case.items():
         microseconds, writes = cost(object_sets, args.seconds)
         results[name] = {
             "us": round(microseconds, 1),
@@ -280,9 +280,9 @@ def main(argv: Sequence[str]) -> int:
         print(json.dumps({"yardstick_us": round(unit, 1), "cases": results, "goal_met": met}, indent=2))
         return 0 if met else 1
     print(f"reading a status from JSON: {unit:.1f} us, the yardstick")
-    for name, one in results.items():
+    for name, result in results.items():
         print(
-            f"{name:<38} {one['us']:>8.1f} us  {one['ratio']:>6.2f} yardsticks, {one['writes']:g} writes each"
+            f"{name:<38} {result['us']:>8.1f} us  {result['ratio']:>6.2f} yardsticks, {result['writes']:g} writes each"
         )
     print(f"goal (the first three below {GOAL_US:g} us): {'met' if met else 'MISSED'}")
     return 0 if met else 1

@@ -58,16 +58,16 @@ CREATED: Mapping[str, tuple[str, str]] = {
 UNSIZED, SIZED, EMPTY = list(CREATED)[1:]
 
 
-def creation(found: Environment, entries: int, pods: int) -> dict[str, float]:
+def creation(env: Environment, entries: int, pods: int) -> dict[str, float]:
     """Return the median time to create a pod with this number of entries in HvpaSizes, as a multiple of the time
     without."""
-    api = found.plane.api
+    api = env.plane.api
     sizes = {f"Deployment.apps/web-{number}": _entry(number) for number in range(entries)}
     for namespace in dict.fromkeys(namespace for namespace, _ in CREATED.values()):
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         kind = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "HvpaSizes"}
         api.create({**kind, "metadata": {"name": "hvpa", "namespace": namespace}, "sizes": sizes})
-    _bind(found, OURS, "policy-ours")
+    _bind(env, OURS, "policy-ours")
     empty = api.get(f"{ADMISSION}/MutatingAdmissionPolicy", OURS)
     nothing = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}
     spec = {name: empty["spec"][name] for name in ("paramKind", "matchConstraints", "failurePolicy")}
@@ -77,15 +77,15 @@ def creation(found: Environment, entries: int, pods: int) -> dict[str, float]:
     param = api.get(f"{ADMISSION}/MutatingAdmissionPolicyBinding", OURS)["spec"]["paramRef"]
     binding = {"kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "empty"}}
     api.create({"apiVersion": ADMISSION, **binding, "spec": {"policyName": "empty", "paramRef": param}})
-    _bind(found, "empty", "policy-empty")
-    return asyncio.run(_create_in_turn(Client(found.plane.kubeconfig, "driver"), pods))
+    _bind(env, "empty", "policy-empty")
+    return asyncio.run(_create_in_turn(Client(env.plane.kubeconfig, "driver"), pods))
 
 
-def _bind(found: Environment, policy: str, namespace: str) -> None:
+def _bind(env: Environment, policy: str, namespace: str) -> None:
     """Apply a policy only in this namespace."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     bound = {"spec": {"matchResources": {"namespaceSelector": selector}}}
-    found.plane.api.patch(f"{ADMISSION}/MutatingAdmissionPolicyBinding", policy, None, bound)
+    env.plane.api.patch(f"{ADMISSION}/MutatingAdmissionPolicyBinding", policy, None, bound)
 
 
 def _entry(number: int) -> str:
@@ -110,8 +110,8 @@ async def _create_in_turn(client: Client, pods: int) -> dict[str, float]:
             if size != (LARGE if name == SIZED else SMALL)["cpu"]:
                 raise RuntimeError(f"a pod {name} was created with {size} of CPU")
     client.close()
-    floor, *others = [statistics.median(found) for found in seconds.values()]
-    return dict(zip(list(CREATED)[1:], [one / floor for one in others], strict=True))
+    floor, *others = [statistics.median(times) for times in seconds.values()]
+    return dict(zip(list(CREATED)[1:], [median / floor for median in others], strict=True))
 
 
 async def _created(client: Client, item: Item, number: int) -> str:
@@ -137,17 +137,17 @@ class Resize:
     ended: float
 
 
-def resizes(found: Environment, since: int) -> list[Resize]:
+def resizes(env: Environment, since: int) -> list[Resize]:
     """Return the resizes in the audit log from this position on. Raises RuntimeError if a resize failed."""
     made = []
-    for one in audit.entries(found.log, since, found.plane.audit.mark().offset):
-        if one.kind.resource == "pods/resize":
-            if one.responseStatus.code != 200:
-                raise RuntimeError(f"a resize failed: {one.responseStatus}")
-            assert one.requestReceivedTimestamp is not None
-            assert one.stageTimestamp is not None
-            began, ended = one.requestReceivedTimestamp.timestamp(), one.stageTimestamp.timestamp()
-            made.append(Resize(f"{one.objectRef.namespace}/{one.objectRef.name}", began, ended))
+    for entry in audit.entries(env.log, since, env.plane.audit.mark().offset):
+        if entry.kind.resource == "pods/resize":
+            if entry.responseStatus.code != 200:
+                raise RuntimeError(f"a resize failed: {entry.responseStatus}")
+            assert entry.requestReceivedTimestamp is not None
+            assert entry.stageTimestamp is not None
+            began, ended = entry.requestReceivedTimestamp.timestamp(), entry.stageTimestamp.timestamp()
+            made.append(Resize(f"{entry.objectRef.namespace}/{entry.objectRef.name}", began, ended))
     return made
 
 
@@ -198,8 +198,8 @@ class Workloads:
         1970."""
         status = msgspec.json.decode(_running())
         ended = {"reason": "OOMKilled", "exitCode": 137, "startedAt": ago(hours=2), "finishedAt": ago()}
-        for one in status["status"]["containerStatuses"]:
-            one |= {"restartCount": 1, "lastState": {"terminated": ended}}
+        for container in status["status"]["containerStatuses"]:
+            container |= {"restartCount": 1, "lastState": {"terminated": ended}}
         sent = time.time()
         path = item.collection("/api/v1", f"pods/{item.name}-0/status")
         await self._client.send("PATCH", path, encode(status), MERGE)
@@ -223,8 +223,8 @@ class Workloads:
 def _running() -> bytes:
     """Return the kubelet's status of a ready pod with the resources of its spec."""
     status = msgspec.json.decode(objects.pod_status())
-    for one in status["status"]["containerStatuses"]:
-        one["resources"] = {"requests": SMALL}
+    for container in status["status"]["containerStatuses"]:
+        container["resources"] = {"requests": SMALL}
     return encode(status)
 
 
@@ -232,63 +232,63 @@ Act = Callable[[Workloads, Item], Awaitable[float]]
 """Causes resizes of a workload's pods; returns when it was sent."""
 
 
-async def latencies(found: Environment, hvpas: int, pods: int, rate: float) -> list[float]:
+async def latencies(env: Environment, hvpas: int, pods: int, rate: float) -> list[float]:
     """Return the seconds from the HPA's status to each pod's resize request, at a rate of Hvpas per second."""
-    return await _latencies(found, Workloads.step, hvpas, pods, rate, pods)
+    return await _latencies(env, Workloads.step, hvpas, pods, rate, pods)
 
 
-async def oom_latencies(found: Environment, hvpas: int, pods: int, rate: float) -> list[float]:
+async def oom_latencies(env: Environment, hvpas: int, pods: int, rate: float) -> list[float]:
     """Return the seconds from the status with a container's OOM to that pod's resize request, at a rate of Hvpas per
     second. The other pods wait for that pod's kubelet, which does nothing here."""
-    return await _latencies(found, Workloads.run_out, hvpas, pods, rate, 1)
+    return await _latencies(env, Workloads.run_out, hvpas, pods, rate, 1)
 
 
 async def _latencies(
-    found: Environment, act: Act, hvpas: int, pods: int, rate: float, resized: int
+    env: Environment, act: Act, hvpas: int, pods: int, rate: float, resized: int
 ) -> list[float]:
     """Return the seconds from `act` to each resize; `resized` is the number of resized pods per Hvpa."""
-    client = Client(found.plane.kubeconfig, "driver")
+    client = Client(env.plane.kubeconfig, "driver")
     workloads = Workloads(client, make_items(hvpas), pods)
     await workloads.prepare()
-    await asyncio.to_thread(found.start)
+    await asyncio.to_thread(env.start)
     await _until_owned(client, hvpas)
     await workloads.are_content()
-    await asyncio.to_thread(found.until_quiet)
-    since = found.plane.audit.mark().offset
+    await asyncio.to_thread(env.until_quiet)
+    since = env.plane.audit.mark().offset
     sent: dict[str, float] = {}
     async for item in paced(workloads.items, rate):
         sent[f"{item.namespace}/{item.name}"] = await act(workloads, item)
-    await asyncio.to_thread(found.until_quiet)
+    await asyncio.to_thread(env.until_quiet)
     first: dict[str, float] = {}
-    for one in resizes(found, since):
-        first.setdefault(one.pod, one.began)
+    for resize in resizes(env, since):
+        first.setdefault(resize.pod, resize.began)
     _all_resized(first, hvpas * resized)
     client.close()
     return [began - sent[pod.rpartition("-")[0]] for pod, began in first.items()]
 
 
-async def many(found: Environment, hvpas: int, pods: int) -> tuple[float, float, int]:
+async def many(env: Environment, hvpas: int, pods: int) -> tuple[float, float, int]:
     """Return the seconds in which the operator resizes all pods, from its first resize to the last response; those of
     the floor; and the number of the operator's other writes. All statuses exist when it starts."""
-    client = Client(found.plane.kubeconfig, "driver")
+    client = Client(env.plane.kubeconfig, "driver")
     workloads = Workloads(client, make_items(hvpas), pods)
     await workloads.prepare()
-    await asyncio.to_thread(found.start)
+    await asyncio.to_thread(env.start)
     await _until_owned(client, hvpas)
-    await asyncio.to_thread(found.until_quiet)
-    await asyncio.to_thread(found.end)
+    await asyncio.to_thread(env.until_quiet)
+    await asyncio.to_thread(env.end)
     await each(workloads.items, AT_ONCE, workloads.step)
-    since = found.plane.audit.mark().offset
-    await asyncio.to_thread(found.start)
-    await asyncio.to_thread(found.until_quiet)
-    made = resizes(found, since)
-    _all_resized({one.pod for one in made}, hvpas * pods)
-    kinds = audit.read(found.log, since, found.plane.audit.mark().offset).kinds
+    since = env.plane.audit.mark().offset
+    await asyncio.to_thread(env.start)
+    await asyncio.to_thread(env.until_quiet)
+    made = resizes(env, since)
+    _all_resized({resize.pod for resize in made}, hvpas * pods)
+    kinds = audit.read(env.log, since, env.plane.audit.mark().offset).kinds
     writes = sum(count for kind, count in kinds.items() if kind.is_write) - len(made)
-    await asyncio.to_thread(found.end)
+    await asyncio.to_thread(env.end)
     floor = min([await workloads.resize_all(cpu) for cpu in ("750m", "760m")])
     client.close()
-    return max(one.ended for one in made) - min(one.began for one in made), floor, writes
+    return max(resize.ended for resize in made) - min(resize.began for resize in made), floor, writes
 
 
 async def _until_owned(client: Client, hvpas: int) -> None:
@@ -302,13 +302,13 @@ async def _until_owned(client: Client, hvpas: int) -> None:
 
 
 def _all_resized(pods: Iterable[str], count: int) -> None:
-    if (found := len(list(pods))) != count:
-        raise RuntimeError(f"{found} of {count} pods were resized")
+    if (resized := len(list(pods))) != count:
+        raise RuntimeError(f"{resized} of {count} pods were resized")
 
 
 # --- command ---------------------------------------------------------------------------------------------------------
-def _creation(found: Environment, args: argparse.Namespace) -> bool:
-    ratios = creation(found, args.entries, args.creations)
+def _creation(env: Environment, args: argparse.Namespace) -> bool:
+    ratios = creation(env, args.entries, args.creations)
     print(
         f"creation of a pod with {args.entries:,} Hvpas in its namespace, as a multiple of one without the policy:"
     )
@@ -317,13 +317,13 @@ def _creation(found: Environment, args: argparse.Namespace) -> bool:
     return ratios[UNSIZED] <= CREATION_GOAL
 
 
-def _latency(found: Environment, args: argparse.Namespace) -> bool:
-    times = asyncio.run(latencies(found, args.hvpas, args.pods, args.rate))
+def _latency(env: Environment, args: argparse.Namespace) -> bool:
+    times = asyncio.run(latencies(env, args.hvpas, args.pods, args.rate))
     return _in_time(f"{_named(args)}, from the HPA's status to a pod's resize", times, LATENCY_GOAL)
 
 
-def _oom(found: Environment, args: argparse.Namespace) -> bool:
-    times = asyncio.run(oom_latencies(found, args.hvpas, args.pods, args.rate))
+def _oom(env: Environment, args: argparse.Namespace) -> bool:
+    times = asyncio.run(oom_latencies(env, args.hvpas, args.pods, args.rate))
     return _in_time(f"{_named(args)}, from a container's OOM to its pod's resize", times, OOM_GOAL)
 
 
@@ -331,15 +331,15 @@ def _named(args: argparse.Namespace) -> str:
     return f"{args.hvpas} Hvpas with {args.pods} pods"
 
 
-def _in_time(what: str, seconds: Iterable[float], goal: float) -> bool:
+def _in_time(label: str, seconds: Iterable[float], goal: float) -> bool:
     times = sorted(seconds)
     median, late = statistics.median(times), times[int(0.99 * len(times))]
-    print(f"{what}: median {median:.3f} s, 99th percentile {late:.3f} s (goal: median below {goal} s)")
+    print(f"{label}: median {median:.3f} s, 99th percentile {late:.3f} s (goal: median below {goal} s)")
     return median < goal
 
 
-def _many(found: Environment, args: argparse.Namespace) -> bool:
-    took, floor, writes = asyncio.run(many(found, args.many, args.pods))
+def _many(env: Environment, args: argparse.Namespace) -> bool:
+    took, floor, writes = asyncio.run(many(env, args.many, args.pods))
     print(
         f"{args.many * args.pods:,} pods resized in {took:.1f} s, beside {writes:,} other writes; by a bare client "
         f"in {floor:.1f} s: {took / floor:.2f} (goal: at most {FLOOR_GOAL})"
@@ -365,8 +365,8 @@ def main(options: list[str] | None = None) -> int:
     args = parser.parse_args(options)
     met = []
     for name in args.only or PARTS:
-        with environment("none", ()) as found:
-            met.append(PARTS[name](found, args))
+        with environment("none", ()) as env:
+            met.append(PARTS[name](env, args))
     return 0 if all(met) else 1
 
 

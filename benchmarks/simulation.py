@@ -90,8 +90,8 @@ def run(path: Path, policy: str) -> Cost:
     quiet()
     began = time.process_time()
     scenario = load_scenario(path, 1)
-    one = next(one for one in scenario.policies if one.name == policy)
-    result = simulate(scenario, one)
+    chosen = next(chosen for chosen in scenario.policies if chosen.name == policy)
+    result = simulate(scenario, chosen)
     seconds = time.process_time() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Cost(seconds, peak, len(result.series.load))
@@ -109,7 +109,7 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     policies = ["Fixed", "HPA", "VPA", "HPA + VPA", "Hvpa"]
     if args.policy:
-        policies = ["Fixed", *(one for one in policies[1:] if one in args.policy)]
+        policies = ["Fixed", *(name for name in policies[1:] if name in args.policy)]
     costs: dict[str, Cost] = {}
     with TemporaryDirectory() as folder:
         path = Path(folder) / "month.yaml"

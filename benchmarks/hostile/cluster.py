@@ -63,7 +63,7 @@ class Load(Telemetry):
     def decided(self, key: Key, decision: Any, workload: Any) -> None:
         """See Telemetry."""
         self.decisions += 1
-        if any("this decision is late" in one.message for one in decision.status.conditions):
+        if any("this decision is late" in condition.message for condition in decision.status.conditions):
             self.reported.add(key)
 
     def postponed(self, key: Key, seconds: float) -> None:
@@ -75,17 +75,17 @@ class Load(Telemetry):
         self.crashed += kind == "crashed"
 
 
-def _named(one: Any, namespace: str, name: str, uid: str = "") -> Json:
+def _named(obj: Any, namespace: str, name: str, uid: str = "") -> Json:
     """Return an object's JSON with this namespace, this name instead of `web`, and this Hvpa as owner."""
     text = (
-        msgspec.json.encode(one)
+        msgspec.json.encode(obj)
         .decode()
         .replace('"web', f'"{name}')
         .replace(build.UID, _uid(namespace, name))
     )
-    found: Json = msgspec.json.decode(text)
-    found["metadata"] |= {"namespace": namespace, "uid": uid or found["metadata"].get("uid") or name}
-    return found
+    manifest: Json = msgspec.json.decode(text)
+    manifest["metadata"] |= {"namespace": namespace, "uid": uid or manifest["metadata"].get("uid") or name}
+    return manifest
 
 
 def _uid(namespace: str, name: str) -> str:
@@ -123,8 +123,8 @@ class Cluster:
         self.start()
         await self.elector.acquire()
         tasks = [
-            asyncio.create_task(one)
-            for one in (self.work.run(), self.elector.keep(), self._recorder.run(), garbage.look_after())
+            asyncio.create_task(work)
+            for work in (self.work.run(), self.elector.keep(), self._recorder.run(), garbage.look_after())
         ]
         for path, resource in self._paths.items():
             self._show(resource, self.api.objects[path])
@@ -138,11 +138,11 @@ class Cluster:
             await asyncio.gather(*tasks, return_exceptions=True)
             self.aside.close()
 
-    def put(self, resource: ApiResource[Any], one: Json) -> None:
+    def put(self, resource: ApiResource[Any], manifest: Json) -> None:
         """Write an object as a user or a controller; the watch reports it."""
-        path = resource.path(one["metadata"]["namespace"], one["metadata"]["name"])
+        path = resource.path(manifest["metadata"]["namespace"], manifest["metadata"]["name"])
         self._paths[path] = resource
-        stored = self.api.store(path, one)
+        stored = self.api.store(path, manifest)
         if hasattr(self, "local"):
             self._show(resource, stored)
 
@@ -163,32 +163,32 @@ class Cluster:
                 self.patched.set()
 
 
-def json_of(one: Json) -> bytes:
+def json_of(manifest: Json) -> bytes:
     """Encode an object as the API server does."""
-    return msgspec.json.encode(one)
+    return msgspec.json.encode(manifest)
 
 
-def put_all(cluster: Cluster, seen: Objects, spec: Json, namespace: str, name: str) -> None:
+def put_all(cluster: Cluster, objects: Objects, spec: Json, namespace: str, name: str) -> None:
     """Write an Hvpa and all objects that belong to it."""
     hvpa = {"metadata": {"name": name, "generation": 1}, "spec": document(spec)}
     cluster.put(HVPAS, _named(hvpa, namespace, name, _uid(namespace, name)))
-    workload = _named(seen.workload, namespace, name)
+    workload = _named(objects.workload, namespace, name)
     workload["spec"]["selector"] = {"matchLabels": {"app": name}}
     cluster.put(DEPLOYMENTS, workload)
-    for resource, recommenders in ((HPAS, seen.hpas), (VPAS, seen.vpas)):
+    for resource, recommenders in ((HPAS, objects.hpas), (VPAS, objects.vpas)):
         for recommender in recommenders:
             cluster.put(resource, _named(recommender, namespace, name))
-    for pod in seen.pods:
-        one = _named(pod, namespace, name, f"{namespace}-{pod.metadata.name}-{name}")
-        one["metadata"]["labels"] = {"app": name}
-        cluster.put(PODS, one)
+    for pod in objects.pods:
+        manifest = _named(pod, namespace, name, f"{namespace}-{pod.metadata.name}-{name}")
+        manifest["metadata"]["labels"] = {"app": name}
+        cluster.put(PODS, manifest)
 
 
 def bombs() -> Iterable[tuple[str, Largest]]:
     """Yield forty Hvpas that alternate between the kinds of large Hvpas."""
-    kinds = [(name, one) for name, one in largest().items() if name != "usual"]
-    crowds = [one for one in kinds if "pods" in one[0] or one[0] == "all of it"]
-    others = [one for one in kinds if one not in crowds]
+    kinds = [(name, hvpa) for name, hvpa in largest().items() if name != "usual"]
+    crowds = [kind for kind in kinds if "pods" in kind[0] or kind[0] == "all of it"]
+    others = [kind for kind in kinds if kind not in crowds]
     for number in range(BOMBS):
         among = crowds if number < CROWDS else others
         yield f"bomb-{number}", among[number % len(among)][1]
@@ -202,11 +202,11 @@ async def honest_waits(cluster: Cluster, seconds: float) -> list[float]:
         await asyncio.sleep(PAUSE)
         replicas = cluster.api.objects[DEPLOYMENTS.path(HONEST, "web")]["spec"]["replicas"]
         wanted = 6 if replicas == 3 else 3
-        seen = build.hpa(wanted, 100 if wanted == 6 else 25, replicas=replicas)
-        one = _named(seen, HONEST, "web")
+        hpa = build.hpa(wanted, 100 if wanted == 6 else 25, replicas=replicas)
+        manifest = _named(hpa, HONEST, "web")
         cluster.patched.clear()
         began = time.monotonic()
-        cluster.put(HPAS, one)
+        cluster.put(HPAS, manifest)
         try:
             async with asyncio.timeout(60):
                 await cluster.patched.wait()
@@ -280,10 +280,10 @@ async def measure(seconds: float) -> dict[str, dict[str, Any]]:
     """Measure the honest Hvpa alone, then after a restart with forty hostile Hvpas."""
     cluster = Cluster()
     put_all(cluster, build.objects(horizontal=build.hpa()), HONEST_SPEC, HONEST, "web")
-    found = {"alone": await phase(cluster, seconds, {})}
+    phases = {"alone": await phase(cluster, seconds, {})}
     specs = {}
-    for name, one in bombs():
-        specs[name] = one.spec
-        put_all(cluster, one.make(one.spec), one.spec, EVIL, name)
-    found["beside 40 bombs"] = await phase(cluster, 2 * seconds, specs)
-    return found
+    for name, hvpa in bombs():
+        specs[name] = hvpa.spec
+        put_all(cluster, hvpa.make(hvpa.spec), hvpa.spec, EVIL, name)
+    phases["beside 40 bombs"] = await phase(cluster, 2 * seconds, specs)
+    return phases

@@ -34,10 +34,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    sizes = {name: cost(one, args.rounds) for name, one in largest().items()}
+    sizes = {name: cost(hvpa, args.rounds) for name, hvpa in largest().items()}
     phases = uvloop.run(measure(args.seconds / 2))
     fast = all(
-        one["spec"] + one["cold"] <= GOAL_MS for name, one in sizes.items() if not name.startswith(OF_PODS)
+        took["spec"] + took["cold"] <= GOAL_MS for name, took in sizes.items() if not name.startswith(OF_PODS)
     )
     alone, beside = phases["alone"], phases["beside 40 bombs"]
     ratio = beside["worst_s"] / alone["worst_s"]
@@ -54,12 +54,12 @@ def main(argv: list[str]) -> int:
 
 def _print(sizes: dict[str, dict[str, float]], phases: dict[str, dict[str, Any]]) -> None:
     print("ms of CPU: reading the spec, the first decision, one after news, reading the status")
-    for name, one in sizes.items():
+    for name, took in sizes.items():
         print(
-            f"  {name:<40} {one['spec']:>6.1f} {one['cold']:>6.1f} {one['warm']:>6.1f} {one['status']:>6.1f}"
+            f"  {name:<40} {took['spec']:>6.1f} {took['cold']:>6.1f} {took['warm']:>6.1f} {took['status']:>6.1f}"
         )
-    for name, found in phases.items():
-        print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in found.items()))
+    for name, figures in phases.items():
+        print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in figures.items()))
 
 
 if __name__ == "__main__":

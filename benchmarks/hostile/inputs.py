@@ -112,7 +112,7 @@ def document(spec: Mapping[str, Any]) -> Json:
 
 def _hpa(spec: Mapping[str, Any], replicas: int) -> Hpa:
     asked = document(spec)["hpa"]["template"]["spec"]
-    current = [_measured(one, 60 + n % 40) for n, one in enumerate(asked["metrics"])]
+    current = [_measured(metric, 60 + n % 40) for n, metric in enumerate(asked["metrics"])]
     change = {"spec": asked, "status": {"currentMetrics": current}}
     return build.hpa(2 * replicas, None, change, replicas=replicas)
 
@@ -130,22 +130,23 @@ def objects(spec: Mapping[str, Any], containers: int = 1, pods: int = 3, starvin
     amounts = {"cpu": "100m", "memory": "128Mi"}, {"cpu": "200m", "memory": "256Mi"}
     template = [build.container(name, *amounts) for name in names(containers)]
     ended = {"terminated": {"reason": "OOMKilled", "finishedAt": build.stamp(build.at(minutes=-5))}}
-    one = build.hvpa(spec)
-    assert one.spec is not None, one.problems
-    found = []
+    hvpa = build.hvpa(spec)
+    assert hvpa.spec is not None, hvpa.problems
+    listed = []
     for number in range(pods):
         own = [
-            {**one, "resources": {"requests": {**amounts[0], "cpu": f"{100 + number}m"}}} for one in template
+            {**container, "resources": {"requests": {**amounts[0], "cpu": f"{100 + number}m"}}}
+            for container in template
         ]
         statuses = [
             {"name": name, "restartCount": 3, **({"lastState": ended} if starving else {})}
             for name in names(containers)
         ]
-        found.append(
+        listed.append(
             build.pod(f"web-{number}", change={"status": {"containerStatuses": statuses}}, containers=own)
         )
     targets = {name: {"cpu": "150m", "memory": "200Mi"} for name in names(containers)}
-    return build.objects(one, build.workload(pods, template), _hpa(spec, pods), build.vpa(targets), found)
+    return build.objects(hvpa, build.workload(pods, template), _hpa(spec, pods), build.vpa(targets), listed)
 
 
 @dataclass(frozen=True)

@@ -29,32 +29,32 @@ def _timed(work: Callable[[], T]) -> tuple[float, T]:
     return 1000 * (time.thread_time() - began), result
 
 
-def _decided(seen: Objects, now: dt.datetime, memo: Memo) -> Any:
-    return decide(observe(seen, now, Settings(), memo), memo)
+def _decided(objects: Objects, now: dt.datetime, memo: Memo) -> Any:
+    return decide(observe(objects, now, Settings(), memo), memo)
 
 
-def _moved(seen: Objects) -> Objects:
+def _moved(objects: Objects) -> Objects:
     """Return the objects with a new measurement of the HPA and a changed pod."""
-    again = [msgspec.json.decode(msgspec.json.encode(one), type=Hpa) for one in seen.hpas]
-    return replace(seen, hpas=tuple(again), pods=tuple(list(seen.pods)))
+    again = [msgspec.json.decode(msgspec.json.encode(hpa), type=Hpa) for hpa in objects.hpas]
+    return replace(objects, hpas=tuple(again), pods=tuple(list(objects.pods)))
 
 
-def cost(one: Largest, rounds: int) -> dict[str, float]:
+def cost(hvpa: Largest, rounds: int) -> dict[str, float]:
     """Return milliseconds of: reading the spec, reading the resulting status, the first decision, and a decision after
     changes."""
-    raw = encoded(one.spec)
+    raw = encoded(hvpa.spec)
     best: dict[str, float] = {}
     for _ in range(rounds):
         forget_all()
         memo = Memo()
         reading, (spec, problems) = _timed(partial(read_spec, raw))
         assert spec is not None, problems
-        seen = one.make(one.spec)
-        seen = replace(seen, hvpa=replace(seen.hvpa, spec=spec))
-        cold, decision = _timed(partial(_decided, seen, build.NOW, memo))
+        objects = hvpa.make(hvpa.spec)
+        objects = replace(objects, hvpa=replace(objects.hvpa, spec=spec))
+        cold, decision = _timed(partial(_decided, objects, build.NOW, memo))
         status = msgspec.json.encode(to_wire(decision.status))
         parsing, _ = _timed(partial(read_status, status))
-        moved = _moved(seen)
+        moved = _moved(objects)
         warm, _ = _timed(partial(_decided, moved, build.at(seconds=15), memo))
         for name, took in {"spec": reading, "cold": cold, "status": parsing, "warm": warm}.items():
             best[name] = min(took, best.get(name, took))

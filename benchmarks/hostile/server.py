@@ -27,10 +27,10 @@ class Memory:
         """Times of the Lease's writes, by the event loop's clock."""
         self._versions = itertools.count(1000)
 
-    def store(self, path: str, one: Json) -> Json:
+    def store(self, path: str, manifest: Json) -> Json:
         """Store an object in a new version."""
-        metadata = {**one["metadata"], "resourceVersion": str(next(self._versions))}
-        stored = self.objects[path] = {**one, "metadata": metadata}
+        metadata = {**manifest["metadata"], "resourceVersion": str(next(self._versions))}
+        stored = self.objects[path] = {**manifest, "metadata": metadata}
         return stored
 
     async def request(
@@ -61,8 +61,8 @@ class Memory:
             raise ApiError(404, "NotFound", f"{target} not found")
         return json.dumps(known).encode()
 
-    def _written(self, path: str, one: Json) -> Json:
-        stored = self.store(path, one)
+    def _written(self, path: str, manifest: Json) -> Json:
+        stored = self.store(path, manifest)
         if "/leases" in path:
             self.renewals.append(asyncio.get_running_loop().time())
         self.on_write(path, stored)
@@ -71,10 +71,14 @@ class Memory:
 
 def _merged(old: Any, new: Any) -> Any:
     """Apply a merge patch; containers are merged by name."""
-    if isinstance(old, list) and isinstance(new, list) and all(isinstance(one, dict) for one in old + new):
-        if all("name" in one for one in old + new) and old:
-            changes = {one["name"]: one for one in new}
-            return [_merged(one, changes.get(one["name"], {})) for one in old]
+    if (
+        isinstance(old, list)
+        and isinstance(new, list)
+        and all(isinstance(entry, dict) for entry in old + new)
+    ):
+        if all("name" in entry for entry in old + new) and old:
+            changes = {entry["name"]: entry for entry in new}
+            return [_merged(entry, changes.get(entry["name"], {})) for entry in old]
         return new
     if not isinstance(new, dict):
         return new

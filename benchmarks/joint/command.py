@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
     except (ScenarioError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    workloads = [one._replace(slow=args.slow) for one in WORKLOADS]
+    workloads = [workload._replace(slow=args.slow) for workload in WORKLOADS]
     wanted = _wanted(loads, workloads, args.only)
     if not wanted:
         print("--only leaves nothing to run", file=sys.stderr)
@@ -94,15 +94,15 @@ def main(argv: Sequence[str]) -> int:
                 f"not run: {run.load}, {run.workload}, {run.policy}/{run.resize}: {run.error}",
                 file=sys.stderr,
             )
-    found = gathered(runs, _oracles(wanted), args.days)
+    kept = gathered(runs, _oracles(wanted), args.days)
     if not any(run.kept for run in runs):
-        found = msgspec.structs.replace(found, wall=round(time.monotonic() - began), processes=args.jobs)
-    (args.out / "results.json").write_bytes(msgspec.json.encode(found))
-    text = report(found)
+        kept = msgspec.structs.replace(kept, wall=round(time.monotonic() - began), processes=args.jobs)
+    (args.out / "results.json").write_bytes(msgspec.json.encode(kept))
+    text = report(kept)
     print(text)
     (args.out / "tables.md").write_text(text)
     if args.keep:
-        keep(found, args.keep)
+        keep(kept, args.keep)
     return 1 if any(run.error for run in runs) else 0
 
 
@@ -173,19 +173,19 @@ def _wanted(
     """Return the requested runs, and their baselines."""
     every = [(*load, workload, policy) for load in loads for workload in workloads for policy in POLICIES]
     if not only:
-        return [one for one in every if one[3].targets]
-    requested = [one for one in every if any(_matches(one, patterns) for patterns in only)]
+        return [run for run in every if run[3].targets]
+    requested = [run for run in every if any(_matches(run, patterns) for patterns in only)]
     places = {(load.name, workload.name, policy.resize) for load, _, workload, policy in requested}
     return [
-        one
-        for one in every
-        if one in requested
-        or (one[3].name == BASELINE and (one[0].name, one[2].name, one[3].resize) in places)
+        run
+        for run in every
+        if run in requested
+        or (run[3].name == BASELINE and (run[0].name, run[2].name, run[3].resize) in places)
     ]
 
 
-def _matches(one: Wanted, patterns: tuple[str, str, str]) -> bool:
-    load, _, workload, policy = one
+def _matches(wanted: Wanted, patterns: tuple[str, str, str]) -> bool:
+    load, _, workload, policy = wanted
     named = any(fnmatch(name, patterns[2]) for name in (policy.name, policy.full_name))
     return fnmatch(load.name, patterns[0]) and fnmatch(workload.name, patterns[1]) and named
 
@@ -204,17 +204,17 @@ def _write_scenarios(folder: Path, wanted: Sequence[Wanted]) -> None:
 
 def _oracles(wanted: Sequence[Wanted]) -> dict[Key, list[float]]:
     """Return the oracle's costs by seed."""
-    found: dict[Key, list[float]] = {}
+    costs: dict[Key, list[float]] = {}
     places = dict.fromkeys(
         (load.name, seed, workload.name, policy.resize) for load, seed, workload, policy in wanted
     )
     loads = {(load.name, seed): load for load, seed, _, _ in wanted}
-    workloads = {one.name: one for one in WORKLOADS}
+    workloads = {workload.name: workload for workload in WORKLOADS}
     counted = {named: load_of(load, named[1]) for named, load in loads.items()}
     for name, seed, workload, resize in places:
         cost = limit(counted[name, seed], STEP / 3600, workloads[workload], resize)
-        found.setdefault((name, workload, resize), []).append(cost)
-    return found
+        costs.setdefault((name, workload, resize), []).append(cost)
+    return costs
 
 
 class _Progress:
@@ -232,11 +232,11 @@ class _Progress:
         self._print(f"[{self._done}/{self._total}] {name}: {how}")
 
 
-def report(found: Kept) -> str:
+def report(kept: Kept) -> str:
     """Return all tables of these results."""
-    parts = [f"At the unmet demand of {BASELINE}\n\n{summary(found)}"]
-    parts += [f"By load, {name}\n\n{by_load(found, resize)}" for resize, name in RESIZES.items()]
-    parts.append(f"Cost / unmet demand with the default headroom\n\n{others(found)}")
+    parts = [f"At the unmet demand of {BASELINE}\n\n{summary(kept)}"]
+    parts += [f"By load, {name}\n\n{by_load(kept, resize)}" for resize, name in RESIZES.items()]
+    parts.append(f"Cost / unmet demand with the default headroom\n\n{others(kept)}")
     return "\n".join(parts)
 
 

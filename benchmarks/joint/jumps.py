@@ -70,22 +70,22 @@ def main(argv: Sequence[str]) -> int:
     if min(args.seeds, args.repeats) < 1:
         parser.error("--seeds and --repeats: at least 1")
     if args.cluster:
-        found = on_cluster(args.repeats)
+        results = on_cluster(args.repeats)
     else:
         quiet()
-        found = [felt(policy, times, range(args.seeds)) for times in JUMPS for policy in SHOWN]
-    print(table(found))
-    ratios = ", ".join(f"× {times}: {ratio:.2f}" for times, ratio in in_place_beside_hpa(found).items())
+        results = [felt(policy, times, range(args.seeds)) for times in JUMPS for policy in SHOWN]
+    print(table(results))
+    ratios = ", ".join(f"× {times}: {ratio:.2f}" for times, ratio in in_place_beside_hpa(results).items())
     print(f"In place beside an HPA alone: {ratios} (goal: {GOAL})")
     if args.keep:
-        keep_jumps(found)
+        keep_jumps(results)
         return 0
-    return 0 if all(ratio <= GOAL for ratio in in_place_beside_hpa(found).values()) else 1
+    return 0 if all(ratio <= GOAL for ratio in in_place_beside_hpa(results).values()) else 1
 
 
 def felt(policy: str, times: int, seeds: Sequence[int]) -> Felt:
     """Simulate this jump under this policy with these seeds."""
-    (case,) = [one for one in POLICIES if one.full_name == policy]
+    (case,) = [policy_case for policy_case in POLICIES if policy_case.full_name == policy]
     formula = f"{live.WORK / 1000:g} * (1 if t < {CALM:g} else {times})"
     load = LoadCase("jump", {"formula": formula, "noise": 0.02}, CALM + 1800)
     fields = scenario_of(load, Case(WORKLOAD, headroom(DEFAULT_TARGET), case.resize), [case])
@@ -98,15 +98,19 @@ def felt(policy: str, times: int, seeds: Sequence[int]) -> Felt:
     return Felt(policy, times, tuple(map(phases, reactions)))
 
 
-def phases(one: Reaction) -> Phases:
+def phases(reaction: Reaction) -> Phases:
     """Convert a reaction to its kept form."""
-    measured = None if one.tolerance is None or one.metric_age is None else one.tolerance + one.metric_age
-    return Phases(one.cover_seconds, measured, one.hpa_period, one.gates, one.start_up)
+    measured = (
+        None
+        if reaction.tolerance is None or reaction.metric_age is None
+        else reaction.tolerance + reaction.metric_age
+    )
+    return Phases(reaction.cover_seconds, measured, reaction.hpa_period, reaction.gates, reaction.start_up)
 
 
 def on_cluster(repeats: int) -> list[Felt]:
     """Measure all jumps concurrently on a local control plane."""
-    reactions = live.run([one for one in POLICIES if one.full_name in LIVE], JUMPS, repeats)
+    reactions = live.run([policy for policy in POLICIES if policy.full_name in LIVE], JUMPS, repeats)
     return [
         Felt(policy, times, tuple(map(phases, reactions[policy, times])))
         for times in JUMPS
@@ -114,9 +118,9 @@ def on_cluster(repeats: int) -> list[Felt]:
     ]
 
 
-def in_place_beside_hpa(found: Sequence[Felt]) -> dict[int, float]:
+def in_place_beside_hpa(results: Sequence[Felt]) -> dict[int, float]:
     """Return the time of joint scaling in place as a share of the HPA's, for each jump."""
-    covers = {(one.policy, one.times): one.cover for one in found}
+    covers = {(result.policy, result.times): result.cover for result in results}
     return {
         times: covers[SHOWN[-1], times] / covers[SHOWN[0], times]
         for times in JUMPS
@@ -124,7 +128,7 @@ def in_place_beside_hpa(found: Sequence[Felt]) -> dict[int, float]:
     }
 
 
-def table(found: Sequence[Felt]) -> str:
+def table(results: Sequence[Felt]) -> str:
     """Return a row for each jump and policy; seconds."""
     rows: Rows = [
         (
@@ -138,13 +142,13 @@ def table(found: Sequence[Felt]) -> str:
             "pods ready",
         )
     ]
-    for one in found:
-        cover, *others = zip(*one.phases, strict=True)
+    for result in results:
+        cover, *others = zip(*result.phases, strict=True)
         rows.append(
             (
-                f"× {one.times}",
-                one.policy.replace("/Recreate", ", replaced").replace("/InPlace", ", in place"),
-                f"{one.cover:.0f}",
+                f"× {result.times}",
+                result.policy.replace("/Recreate", ", replaced").replace("/InPlace", ", in place"),
+                f"{result.cover:.0f}",
                 f"{min(cover):.0f} to {max(cover):.0f}",
                 *map(_median, others),
             )
@@ -153,8 +157,8 @@ def table(found: Sequence[Felt]) -> str:
 
 
 def _median(seconds: Sequence[float | None]) -> str:
-    found = median(seconds)
-    return "–" if found is None else f"{found:.0f}"
+    middle = median(seconds)
+    return "–" if middle is None else f"{middle:.0f}"
 
 
 if __name__ == "__main__":

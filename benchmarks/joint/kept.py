@@ -78,12 +78,12 @@ def read(name: str = MAIN) -> Kept:
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Kept)
 
 
-def keep(found: Kept, name: str = MAIN) -> None:
+def keep(kept: Kept, name: str = MAIN) -> None:
     """Replace the kept results of this name, with a line of text for each policy."""
-    head = msgspec.structs.replace(found, places=())
+    head = msgspec.structs.replace(kept, places=())
     text = msgspec.json.encode(head).decode().removesuffix("[]}")
     places = []
-    for place in found.places:
+    for place in kept.places:
         lines = ",\n".join(f"  {msgspec.json.encode(line).decode()}" for line in place.lines)
         own = msgspec.json.encode(msgspec.structs.replace(place, lines=())).decode().removesuffix("[]}")
         places.append(f" {own}[\n{lines}]}}")
@@ -112,7 +112,7 @@ class Felt(NamedTuple):
     @property
     def cover(self) -> float:
         """Median seconds until capacity covers demand."""
-        return statistics.median(one.cover for one in self.phases)
+        return statistics.median(phases.cover for phases in self.phases)
 
 
 class Jumps(Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,12 +130,12 @@ def read_jumps() -> Jumps:
     return msgspec.json.decode((FOLDER / _JUMPS).read_bytes(), type=Jumps)
 
 
-def keep_jumps(found: Sequence[Felt]) -> None:
+def keep_jumps(results: Sequence[Felt]) -> None:
     """Replace the kept jumps, with a line of text for each policy."""
     how = "Written by `python -m benchmarks jumps --keep`."
     head = Jumps(how, version(), _today(), code_version(HVPA_ROOMS), ())
     text = msgspec.json.encode(head).decode().removesuffix("]}")
-    lines = ",\n".join(f" {msgspec.json.encode(one).decode()}" for one in found)
+    lines = ",\n".join(f" {msgspec.json.encode(result).decode()}" for result in results)
     (FOLDER / _JUMPS).write_text(f"{text}\n{lines}]}}\n")
 
 
@@ -162,20 +162,20 @@ def gathered(
     """Return the results of these runs, grouped by policy and headroom, in the order of their seeds. A policy that
     failed with a seed is left out."""
     seeds = sorted({run.seed for run in runs})
-    found: dict[Key, dict[tuple[str, int], list[Outcome]]] = {}
-    for run in sorted(runs, key=lambda one: one.seed):
+    outcomes_by_place: dict[Key, dict[tuple[str, int], list[Outcome]]] = {}
+    for run in sorted(runs, key=lambda run: run.seed):
         if run.outcome is not None:
-            place = found.setdefault((run.load, run.workload, run.resize), {})
+            place = outcomes_by_place.setdefault((run.load, run.workload, run.resize), {})
             place.setdefault((run.policy, run.target), []).append(run.outcome)
     places = [
         Place(
             *key,
-            tuple(round(one, 2) for one in oracles[key]),
+            tuple(round(cost, 2) for cost in oracles[key]),
             tuple(
                 _line(*named, outcomes) for named, outcomes in lines.items() if len(outcomes) == len(seeds)
             ),
         )
-        for key, lines in found.items()
+        for key, lines in outcomes_by_place.items()
     ]
     how = "Written by `python -m benchmarks joint --keep`."
     code = code_version(HVPA_ROOMS)
@@ -183,15 +183,15 @@ def gathered(
 
 
 def _line(policy: str, target: int, outcomes: Sequence[Outcome]) -> Line:
-    totals = [one.totals for one in outcomes]
+    totals = [outcome.totals for outcome in outcomes]
     return Line(
         policy,
         target,
-        tuple(round(cost_of(one), 2) for one in outcomes),
-        tuple(round(one.unmet_core_seconds, 1) for one in totals),
-        tuple(one.ooms for one in totals),
-        tuple(one.restarts for one in totals),
-        tuple(round(one.core_hours_used + one.gib_hours_used / GIB_PER_CORE, 2) for one in totals),
+        tuple(round(cost_of(outcome), 2) for outcome in outcomes),
+        tuple(round(total.unmet_core_seconds, 1) for total in totals),
+        tuple(total.ooms for total in totals),
+        tuple(total.restarts for total in totals),
+        tuple(round(total.core_hours_used + total.gib_hours_used / GIB_PER_CORE, 2) for total in totals),
     )
 
 

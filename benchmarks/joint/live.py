@@ -103,20 +103,24 @@ class Seen(NamedTuple):
     """Whether all pods are ready with the resources of their spec."""
 
 
-def reaction(seen: Sequence[Seen]) -> Reaction:
+def reaction(observations: Sequence[Seen]) -> Reaction:
     """Return the reaction to a jump, by the simulator's definitions: `cover_seconds` is the longest continuous time
     with unmet demand. Example: demand that is unmet from 0 to 50 s and from 60 to 65 s gives 50."""
-    shown = _first(seen, lambda one: one.shown)
-    looked = _first(seen, lambda one: one.looked)
-    grown = _first(seen, lambda one: one.grown)
+    shown = _first(observations, lambda observation: observation.shown)
+    looked = _first(observations, lambda observation: observation.looked)
+    grown = _first(observations, lambda observation: observation.grown)
     if grown is not None and (looked is None or looked > grown):
         looked = shown = None  # the HPA was not the reason for growing
-    ready = None if grown is None else _first(seen, lambda one: one.settled and one.at > grown)
+    ready = (
+        None
+        if grown is None
+        else _first(observations, lambda observation: observation.settled and observation.at > grown)
+    )
     longest = current = unmet = 0.0
-    for one, following in pairwise(seen):
-        length = following.at - one.at
-        current = current + length if one.unmet else 0.0
-        unmet += length * one.unmet
+    for observation, following in pairwise(observations):
+        length = following.at - observation.at
+        current = current + length if observation.unmet else 0.0
+        unmet += length * observation.unmet
         longest = max(longest, current)
     return Reaction(
         start=0.0,
@@ -129,12 +133,12 @@ def reaction(seen: Sequence[Seen]) -> Reaction:
         unmet_seconds=unmet,
         total=grown,
         cover_seconds=longest,
-        covered=not seen[-1].unmet,
+        covered=not observations[-1].unmet,
     )
 
 
-def _first(seen: Sequence[Seen], holds: Callable[[Seen], bool]) -> float | None:
-    return next((one.at for one in seen if holds(one)), None)
+def _first(observations: Sequence[Seen], holds: Callable[[Seen], bool]) -> float | None:
+    return next((observation.at for observation in observations if holds(observation)), None)
 
 
 def _between(start: float | None, end: float | None) -> float | None:
@@ -144,7 +148,7 @@ def _between(start: float | None, end: float | None) -> float | None:
 def is_met(work: float, base: float, applied: Sequence[int]) -> bool:
     """Whether ready pods with these CPU requests (millicores) serve the work. They share it equally in addition to
     their base, and use up to `BURST` times their request. Example: two pods of 1267m with a base of 20m serve 3000m."""
-    return bool(applied) and all(work / len(applied) + base <= BURST * one for one in applied)
+    return bool(applied) and all(work / len(applied) + base <= BURST * request for request in applied)
 
 
 # --- objects ---------------------------------------------------------------------------------------------------------
@@ -164,7 +168,7 @@ class Workload:
     jumped: float | None = None
     before: tuple[int, int] = (0, 0)
     """Replicas, and millicores of the largest pod, at the jump."""
-    seen: list[Seen] = field(default_factory=list)
+    observations: list[Seen] = field(default_factory=list)
     """Observations since the jump."""
 
     def jump(self, before: tuple[int, int]) -> None:
@@ -175,11 +179,13 @@ class Workload:
     @property
     def done(self) -> bool:
         """Whether demand has been covered by pods that are all ready for `QUIET` seconds."""
-        if not self.seen:
+        if not self.observations:
             return False
-        now = self.seen[-1].at
-        late = [one for one in self.seen if one.at >= now - QUIET]
-        quiet = now > QUIET and all(one.settled and one.grown and not one.unmet for one in late)
+        now = self.observations[-1].at
+        late = [observation for observation in self.observations if observation.at >= now - QUIET]
+        quiet = now > QUIET and all(
+            observation.settled and observation.grown and not observation.unmet for observation in late
+        )
         return quiet or now > LIMIT
 
 
@@ -230,8 +236,8 @@ def _requested(pod: Json) -> int:
 def applied(pod: Json) -> Json:
     """Return the resources that the kubelet has applied, or those of the spec if the pod has not started."""
     statuses = pod["status"].get("containerStatuses") or [{}]
-    found: Json = statuses[0].get("resources") or pod["spec"]["containers"][0]["resources"]
-    return found
+    resources: Json = statuses[0].get("resources") or pod["spec"]["containers"][0]["resources"]
+    return resources
 
 
 def _most(pod: Json) -> float:
@@ -240,7 +246,7 @@ def _most(pod: Json) -> float:
 
 def _is_ready(pod: Json) -> bool:
     conditions = pod["status"].get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 # --- the run ---------------------------------------------------------------------------------------------------------
@@ -259,10 +265,12 @@ def run(
             time.sleep(CALM)
             _observe(plane.api, all_of)
             operator.probe("readyz")
-    found: dict[tuple[str, int], list[Reaction]] = {}
-    for one in all_of:
-        found.setdefault((one.policy.full_name, one.times), []).append(reaction(one.seen))
-    return found
+    reactions: dict[tuple[str, int], list[Reaction]] = {}
+    for workload in all_of:
+        reactions.setdefault((workload.policy.full_name, workload.times), []).append(
+            reaction(workload.observations)
+        )
+    return reactions
 
 
 @contextlib.contextmanager
@@ -291,16 +299,16 @@ def _workloads(
                 )
                 target = (room.share if policy.name == POLICY else room).target
                 made.append(Workload(name, policy, times, repeat * PERIOD / repeats, target, load))
-    for one in made:
-        deployment, *_ = objects(one.name, one.policy)
+    for workload in made:
+        deployment, *_ = objects(workload.name, workload.policy)
         api.create(deployment)
     with contextlib.ExitStack() as stack:
-        for one in made:
-            await_pods(api, NAME, one.name)
-            stack.enter_context(one.load)
+        for workload in made:
+            await_pods(api, NAME, workload.name)
+            stack.enter_context(workload.load)
         time.sleep(REPORTED.delay + 2 * PERIOD)  # the recommenders' first data is the calm phase
-        for one in made:
-            for manifest in objects(one.name, one.policy)[1:]:
+        for workload in made:
+            for manifest in objects(workload.name, workload.policy)[1:]:
                 api.create(manifest)
         yield made
 
@@ -308,16 +316,16 @@ def _workloads(
 def _observe(api: KubeApi, workloads: Sequence[Workload]) -> None:
     """Let the loads jump, and observe all workloads until they are done."""
     began = time.monotonic()
-    while not all(one.done for one in workloads):
+    while not all(workload.done for workload in workloads):
         now = time.monotonic()
-        seen = _View(api)
-        for one in workloads:
-            if one.load.error is not None:
-                raise one.load.error
-            if one.jumped is None and now - began >= one.delay:
-                one.jump(seen.size(one))
-            elif one.jumped is not None and not one.done:
-                one.seen.append(seen.look(one, now - one.jumped))
+        view = _View(api)
+        for workload in workloads:
+            if workload.load.error is not None:
+                raise workload.load.error
+            if workload.jumped is None and now - began >= workload.delay:
+                workload.jump(view.size(workload))
+            elif workload.jumped is not None and not workload.done:
+                workload.observations.append(view.look(workload, now - workload.jumped))
         time.sleep(max(0.0, LOOK - (time.monotonic() - now)))
 
 
@@ -332,9 +340,9 @@ class _View:
         self._deployments = _named(api.list("Deployment", NAME))
         self._hpas = _named(api.list("HorizontalPodAutoscaler", NAME))
         self._used: dict[str, list[int]] = {}
-        for one in api.list("PodMetrics", NAME):
-            cpu = sum(parse_cpu(container["usage"]["cpu"]) for container in one["containers"])
-            self._used.setdefault(one["metadata"]["labels"]["app"], []).append(cpu)
+        for metrics in api.list("PodMetrics", NAME):
+            cpu = sum(parse_cpu(container["usage"]["cpu"]) for container in metrics["containers"])
+            self._used.setdefault(metrics["metadata"]["labels"]["app"], []).append(cpu)
 
     def size(self, workload: Workload) -> tuple[int, int]:
         """Return desired replicas, and millicores of the largest pod in the spec."""
@@ -363,8 +371,8 @@ class _View:
         )
 
 
-def _named(found: Sequence[Mapping[str, Any]]) -> dict[str, Json]:
-    return {one["metadata"]["name"]: dict(one) for one in found}
+def _named(objects: Sequence[Mapping[str, Any]]) -> dict[str, Json]:
+    return {obj["metadata"]["name"]: dict(obj) for obj in objects}
 
 
 def _report(text: str) -> None:

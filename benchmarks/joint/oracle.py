@@ -50,8 +50,8 @@ def limit(load: Sequence[float], hours: float, workload: Workload, resize: Resiz
 
 def _bounds() -> tuple[tuple[float, float], tuple[float, float]]:
     """Return minimum and maximum cores, and GiB, of a pod."""
-    cpu = [parse_cpu(str(one["cpu"])) / 1000 for one in (MIN_ALLOWED, MAX_ALLOWED)]
-    memory = [parse_memory(str(one["memory"])) / GIB for one in (MIN_ALLOWED, MAX_ALLOWED)]
+    cpu = [parse_cpu(str(size["cpu"])) / 1000 for size in (MIN_ALLOWED, MAX_ALLOWED)]
+    memory = [parse_memory(str(size["memory"])) / GIB for size in (MIN_ALLOWED, MAX_ALLOWED)]
     return (cpu[0], cpu[1]), (memory[0], memory[1])
 
 

@@ -30,13 +30,13 @@ _ORACLE: Final[dict[str, Any]] = {
 
 def draw(kept: Kept) -> str:
     """Return the plot as SVG; the same results give the same text."""
-    found = kinds(kept)
+    kinds_of_pods = kinds(kept)
     with mpl.rc_context({"svg.hashsalt": "evidence", "svg.fonttype": "none", "font.size": 8}):
         figure = Figure(figsize=(10, 5.2), layout="constrained")
         panels = figure.subplots(2, 4, sharex=True, sharey=True, squeeze=False)
         for panel in panels.flat:
             panel.set_visible(False)
-        for resize, workload in found:
+        for resize, workload in kinds_of_pods:
             panel = panels[list(RESIZES).index(resize)][list(NAMES).index(workload)]
             panel.set_visible(True)
             _panel(panel, of_kind(kept, resize, workload), f"{NAMES[workload]},\n{RESIZES[resize]}")
@@ -53,7 +53,7 @@ def _panel(panel: Axes, places: Sequence[Place], title: str) -> None:
     oracle = limit_beside(places)
     panel.axhline(oracle, color="#2f855a", linestyle="--", linewidth=1)
     panel.annotate("oracle", (0.98, oracle), **_ORACLE)
-    policies = dict.fromkeys((line.policy, line.target) for one in places for line in one.lines)
+    policies = dict.fromkeys((line.policy, line.target) for place in places for line in place.lines)
     for policy in dict.fromkeys(name for name, _ in policies):
         points = [_point(places, policy, target) for name, target in policies if name == policy]
         colour = COLOURS.get(policy, _OTHERS)
@@ -75,5 +75,5 @@ def _point(places: Sequence[Place], policy: str, target: int) -> tuple[float, fl
 
 
 def _line(place: Place, policy: str, target: int) -> Line:
-    (found,) = (line for line in place.lines if (line.policy, line.target) == (policy, target))
-    return found
+    (matching,) = (line for line in place.lines if (line.policy, line.target) == (policy, target))
+    return matching

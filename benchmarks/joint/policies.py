@@ -149,7 +149,10 @@ def _relative(case: Case, by_memory: bool) -> Fields:
     percent = {"cpu": case.headroom.target // 10}
     if by_memory:
         percent["memory"] = case.headroom.memory * 100 // 2048
-    metrics = [_metric(one, {"type": "Utilization", "averageUtilization": of}) for one, of in percent.items()]
+    metrics = [
+        _metric(resource, {"type": "Utilization", "averageUtilization": of})
+        for resource, of in percent.items()
+    ]
     return {**REPLICAS, "metrics": metrics}
 
 
@@ -232,7 +235,7 @@ PATH: Final = (
 
 
 def _by_intervals(case: Case) -> Fields:
-    return {"hvpa": _hvpa(case, _trajectory(case, {"intervals": [dict(one) for one in PATH]}))}
+    return {"hvpa": _hvpa(case, _trajectory(case, {"intervals": [dict(interval) for interval in PATH]}))}
 
 
 LINE: Final = (700, 800, 900)

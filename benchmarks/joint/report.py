@@ -102,11 +102,11 @@ def point(line: Line, seeds: Sequence[int]) -> Point:
 
 def front(points: Iterable[Point]) -> list[Point]:
     """Return the points that no other point beats in both cost and unmet demand, by increasing unmet demand."""
-    found: list[Point] = []
-    for one in sorted(points, key=lambda one: (one.unmet, one.cost)):
-        if not found or one.cost < found[-1].cost:
-            found.append(one)
-    return found
+    points_of_front: list[Point] = []
+    for candidate in sorted(points, key=lambda candidate: (candidate.unmet, candidate.cost)):
+        if not points_of_front or candidate.cost < points_of_front[-1].cost:
+            points_of_front.append(candidate)
+    return points_of_front
 
 
 def cost_at(points: Iterable[Point], unmet: float) -> tuple[float, int]:
@@ -143,18 +143,18 @@ def ratio(place: Place, seeds: Sequence[int]) -> Ratio:
 def beside(places: Sequence[Place], seeds: Sequence[int] = ()) -> Beside:
     """Compare joint scaling under these loads: geometric means of ratios, and sums; with these seeds, or with all."""
     seeds = seeds or range(len(places[0].oracle))
-    found = [ratio(place, seeds) for place in places]
+    ratios = [ratio(place, seeds) for place in places]
     by_seed = [mean([ratio(place, [seed]).cost for place in places]) for seed in seeds]
     own = [at_default(place, POLICY) for place in places]
     base = [at_default(place, BASELINE) for place in places]
     return Beside(
-        mean([one.cost for one in found]),
+        mean([pair.cost for pair in ratios]),
         mean(by_seed),
         min(by_seed),
         max(by_seed),
-        mean([one.oracle for one in found]),
-        sum(one.outside < 0 for one in found),
-        sum(one.outside > 0 for one in found),
+        mean([pair.oracle for pair in ratios]),
+        sum(pair.outside < 0 for pair in ratios),
+        sum(pair.outside > 0 for pair in ratios),
         _sum(own, seeds, lambda line: line.ooms),
         _sum(base, seeds, lambda line: line.ooms),
         _sum(own, seeds, lambda line: line.restarts),
@@ -178,19 +178,19 @@ def limit_beside(places: Sequence[Place]) -> float:
 
 def median(numbers: Iterable[float | None]) -> float | None:
     """Return the median of the known numbers; None if there are none."""
-    known = [one for one in numbers if one is not None]
+    known = [number for number in numbers if number is not None]
     return statistics.median(known) if known else None
 
 
 def kinds(kept: Kept) -> list[tuple[str, str]]:
     """Return the kinds of resizes and workloads of joint scaling, in place first."""
-    found = dict.fromkeys((one.resize, one.workload) for one in kept.places if lines_of(one, POLICY))
-    return sorted(found, key=lambda kind: (kind[0] != "InPlace", list(NAMES).index(kind[1])))
+    pairs = dict.fromkeys((place.resize, place.workload) for place in kept.places if lines_of(place, POLICY))
+    return sorted(pairs, key=lambda kind: (kind[0] != "InPlace", list(NAMES).index(kind[1])))
 
 
 def of_kind(kept: Kept, resize: str, workload: str) -> list[Place]:
     """Return the places of this kind."""
-    return [one for one in kept.places if (one.resize, one.workload) == (resize, workload)]
+    return [place for place in kept.places if (place.resize, place.workload) == (resize, workload)]
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
@@ -216,20 +216,20 @@ def summary(kept: Kept) -> str:
     ]
     for resize, workload in kinds(kept):
         places = of_kind(kept, resize, workload)
-        one = beside(places)
+        result = beside(places)
         rows.append(
             (
                 f"{NAMES[workload]}, {RESIZES[resize]}",
-                f"{one.cost:.2f}",
-                f"{one.by_seed:.2f}",
-                f"{one.low:.2f} to {one.high:.2f}",
+                f"{result.cost:.2f}",
+                f"{result.by_seed:.2f}",
+                f"{result.low:.2f} to {result.high:.2f}",
                 f"{GOALS[workload, resize]:.2f}",
-                f"{one.oracle:.2f}",
-                f"{one.way:.0%}".replace("%", " %"),
-                f"{one.ooms} ({one.base_ooms})",
-                f"{one.restarts} ({one.base_restarts})",
-                str(one.more),
-                str(one.less),
+                f"{result.oracle:.2f}",
+                f"{result.way:.0%}".replace("%", " %"),
+                f"{result.ooms} ({result.base_ooms})",
+                f"{result.restarts} ({result.base_restarts})",
+                str(result.more),
+                str(result.less),
             )
         )
     return markdown(rows)
@@ -248,31 +248,31 @@ def parts(kept: Kept) -> str:
     for resize, workload in kinds(kept):
         if resize == "InPlace":
             places = of_kind(kept, resize, workload)
-            found, own = beside(places), [at_default(place, POLICY) for place in places]
-            used = found.cost * statistics.geometric_mean(sum(one.used) / sum(one.cost) for one in own)
-            more, room = used - found.oracle, DEFAULT_MARGIN * used
-            figures = (found.oracle, more, room, found.cost - used - room, found.cost)
-            rows.append((NAMES[workload], *(f"{one:.2f}" for one in figures)))
+            result, own = beside(places), [at_default(place, POLICY) for place in places]
+            used = result.cost * statistics.geometric_mean(sum(line.used) / sum(line.cost) for line in own)
+            more, room = used - result.oracle, DEFAULT_MARGIN * used
+            figures = (result.oracle, more, room, result.cost - used - room, result.cost)
+            rows.append((NAMES[workload], *(f"{figure:.2f}" for figure in figures)))
     return markdown(rows)
 
 
 def by_load(kept: Kept, resize: str) -> str:
     """Return a row for each load with a column for each kind of workload: the cost at the same unmet demand, the spread
     over seeds, and the oracle."""
-    loads = list(dict.fromkeys(one.load for one in kept.places))
+    loads = list(dict.fromkeys(place.load for place in kept.places))
     rows: Rows = [("load", *NAMES.values())]
     for load in loads:
         cells = []
         for workload in NAMES:
-            places = [one for one in of_kind(kept, resize, workload) if one.load == load]
+            places = [place for place in of_kind(kept, resize, workload) if place.load == load]
             cells.append(_cell(beside(places)) if places and lines_of(places[0], POLICY) else "")
         rows.append((load, *cells))
     return markdown(rows)
 
 
-def _cell(one: Beside) -> str:
-    note = ", serves more" * one.more + ", serves less" * one.less
-    return f"{one.cost:.2f} ({one.low:.2f} to {one.high:.2f}; {one.oracle:.2f}{note})"
+def _cell(result: Beside) -> str:
+    note = ", serves more" * result.more + ", serves less" * result.less
+    return f"{result.cost:.2f} ({result.low:.2f} to {result.high:.2f}; {result.oracle:.2f}{note})"
 
 
 def others(kept: Kept) -> str:
@@ -280,12 +280,12 @@ def others(kept: Kept) -> str:
     workload; and the sums of OOMs and restarts."""
     rows: Rows = [("policy", *NAMES.values(), "OOMs", "restarts")]
     for resize in RESIZES:
-        for policy in dict.fromkeys(line.policy for one in kept.places for line in one.lines):
-            places = [one for one in kept.places if one.resize == resize]
+        for policy in dict.fromkeys(line.policy for place in kept.places for line in place.lines):
+            places = [place for place in kept.places if place.resize == resize]
             own = [
-                (one, line)
-                for one in places
-                for line in lines_of(one, policy)
+                (place, line)
+                for place in places
+                for line in lines_of(place, policy)
                 if line.target == DEFAULT_TARGET
             ]
             if not own:
@@ -294,7 +294,10 @@ def others(kept: Kept) -> str:
                 point_beside([pair for pair in own if pair[0].workload == workload]) for workload in NAMES
             ]
             lines, seeds = [line for _, line in own], range(len(own[0][0].oracle))
-            counts = [_sum(lines, seeds, lambda one: one.ooms), _sum(lines, seeds, lambda one: one.restarts)]
+            counts = [
+                _sum(lines, seeds, lambda line: line.ooms),
+                _sum(lines, seeds, lambda line: line.restarts),
+            ]
             rows.append((f"{policy}, {RESIZES[resize]}", *cells, *map(str, counts)))
     return markdown(rows)
 

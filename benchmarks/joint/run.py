@@ -115,7 +115,7 @@ def scenario_of(load: LoadCase, case: Case, policies: Sequence[PolicyCase]) -> d
         "workload": workload_field(case.workload, case.resize, load.leak),
         "nodes": {"cpu": 16, "memory": "64Gi", "headroom": "20%", "startUp": "2m"},
         "controllers": {"vpa": {"safetyMargin": case.headroom.margin}},
-        "policies": [{"name": one.name, **one.build(case)} for one in policies],
+        "policies": [{"name": policy.name, **policy.build(case)} for policy in policies],
     }
 
 
@@ -153,18 +153,18 @@ def run_all(jobs: Sequence[Job], kept: Path, processes: int, report: Callable[[R
     """Run all jobs that are not kept in this folder, `processes` at once, and return their results in order. `report`
     gets each run when it ends. Results of finished runs stay if it is interrupted."""
     kept.mkdir(parents=True, exist_ok=True)
-    found: dict[int, Run] = {}
+    finished: dict[int, Run] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, quiet) as pool:
         futures = {pool.submit(run_one, job, kept): at for at, job in enumerate(jobs)}
         try:
             for future in as_completed(futures):
-                found[futures[future]] = run = future.result()
+                finished[futures[future]] = run = future.result()
                 report(run)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return [found[at] for at in range(len(jobs))]
+    return [finished[at] for at in range(len(jobs))]
 
 
 def run_one(job: Job, kept: Path) -> Run:
@@ -228,12 +228,12 @@ def _beyond(used: Sequence[float], requested: Sequence[float], first: int) -> fl
 @cache
 def code_version(rooms: tuple[str, ...]) -> str:
     """Return a hash of the code in these packages."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     root = Path(hvpa.__file__).parents[1]
     for room in rooms:
         for file in sorted((root / room).rglob("*.py")):
-            found.update(f"{file.relative_to(root)}\n{essence(file.read_text())}".encode())
-    return found.hexdigest()[:12]
+            digest.update(f"{file.relative_to(root)}\n{essence(file.read_text())}".encode())
+    return digest.hexdigest()[:12]
 
 
 def essence(text: str) -> str:
@@ -242,7 +242,7 @@ def essence(text: str) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [one for one in body if not _is_text(one)]  # type: ignore[attr-defined]
+            node.body = [statement for statement in body if not _is_text(statement)]  # type: ignore[attr-defined]
     return ast.dump(tree)
 
 

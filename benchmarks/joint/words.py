@@ -49,13 +49,13 @@ def item(text: str) -> str:
 
 def listed(parts: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(one for one in (", ".join(parts[:-1]), *parts[-1:]) if one)
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 # --- the runs -------------------------------------------------------------------------------------------------------
 def provenance(kept: Kept) -> str:
     """The runs that the figures are from."""
-    loads = len({one.load for one in kept.places})
+    loads = len({place.load for place in kept.places})
     runs = kept.seeds * sum(len(place.lines) for place in kept.places)
     took = f", in {kept.wall / 60:.1f} minutes with {kept.processes} processes" if kept.wall else ""
     return wrapped(
@@ -76,16 +76,18 @@ def _each(kept: Kept, resize: str | None = None) -> Iterator[tuple[str, float, B
     """Name, goal and results for each kind of workload and resizes."""
     for kind, workload in kinds(kept):
         if resize in (None, kind):
-            found = beside(of_kind(kept, kind, workload))
-            yield f"{NAMES[workload]}, {RESIZES[kind]}", GOALS[workload, kind], found
+            result = beside(of_kind(kept, kind, workload))
+            yield f"{NAMES[workload]}, {RESIZES[kind]}", GOALS[workload, kind], result
 
 
 def goals(kept: Kept) -> str:
     """The goals, and which of them are missed."""
     each = list(_each(kept))
-    missed = [f"{name}: {one.cost:.3f} (goal {goal:.2f})" for name, goal, one in each if one.cost > goal]
-    by_seed = sum(one.by_seed <= goal for _, goal, one in each)
-    ways = {resize: [one.way for _, _, one in _each(kept, resize)] for resize in RESIZES}
+    missed = [
+        f"{name}: {result.cost:.3f} (goal {goal:.2f})" for name, goal, result in each if result.cost > goal
+    ]
+    by_seed = sum(result.by_seed <= goal for _, goal, result in each)
+    ways = {resize: [result.way for _, _, result in _each(kept, resize)] for resize in RESIZES}
     beyond = [
         sum(ratio(place, [seed]).outside != 0 for place in of_kind(kept, *kind) for seed in range(kept.seeds))
         for kind in kinds(kept)
@@ -108,15 +110,18 @@ def _span(shares: Sequence[float]) -> str:
 
 def restarts(kept: Kept) -> str:
     """Restarts of joint scaling in place, compared with replaced pods."""
-    found = {(resize, workload): beside(of_kind(kept, resize, workload)) for resize, workload in kinds(kept)}
+    results = {
+        (resize, workload): beside(of_kind(kept, resize, workload)) for resize, workload in kinds(kept)
+    }
     before, after = (
-        sum(found[one, workload].restarts for workload in NAMES) for one in ("Recreate", "InPlace")
+        sum(results[resize, workload].restarts for workload in NAMES) for resize in ("Recreate", "InPlace")
     )
-    ooms = sum(found["InPlace", workload].ooms for workload in NAMES)
+    ooms = sum(results["InPlace", workload].ooms for workload in NAMES)
     fewer = [
-        f"{NAMES[one]} {100 * (1 - found['InPlace', one].restarts / found['Recreate', one].restarts):.0f}"
-        for one in NAMES
-        if found["Recreate", one].restarts
+        f"{NAMES[workload]} "
+        f"{100 * (1 - results['InPlace', workload].restarts / results['Recreate', workload].restarts):.0f}"
+        for workload in NAMES
+        if results["Recreate", workload].restarts
     ]
     return wrapped(
         f"**Restarts.** Joint scaling has {after} restarts in place and {before} with pods replaced:"
@@ -136,21 +141,25 @@ def losses(kept: Kept) -> str:
             if kind == resize
             for load, places in _by_load(of_kind(kept, resize, workload)).items()
         }
-        dear = [f"{cell}: {one.cost:.2f}" for cell, one in cells.items() if one.cost > 1]
-        once = [cell for cell, one in cells.items() if one.high > 1]
-        less = [cell for cell, one in cells.items() if one.less]
-        worst, high = max(((cell, one.high) for cell, one in cells.items()), key=itemgetter(1))
+        dear = [f"{cell}: {result.cost:.2f}" for cell, result in cells.items() if result.cost > 1]
+        once = [cell for cell, result in cells.items() if result.high > 1]
+        less = [cell for cell, result in cells.items() if result.less]
+        worst, high = max(((cell, result.high) for cell, result in cells.items()), key=itemgetter(1))
         parts.append(
             f"Pods {name}, {len(cells)} cells of the table: more expensive over all seeds: {_count(dear)}; more"
             f" expensive in a single seed: {len(once) or 'none'}, {high:.2f} at worst ({worst}); more unmet than with"
             f" any headroom: {_count(less)}."
         )
     each = list(_each(kept))
-    ooms = [f"{name}: {one.ooms} ({one.base_ooms})" for name, _, one in each if one.ooms > one.base_ooms]
+    ooms = [
+        f"{name}: {result.ooms} ({result.base_ooms})"
+        for name, _, result in each
+        if result.ooms > result.base_ooms
+    ]
     again = [
-        f"{name}: {one.restarts} ({one.base_restarts})"
-        for name, _, one in each
-        if one.restarts > one.base_restarts
+        f"{name}: {result.restarts} ({result.base_restarts})"
+        for name, _, result in each
+        if result.restarts > result.base_restarts
     ]
     parts.append(f"More OOMs: {_count(ooms)}. More restarts: {_count(again)}.")
     return f"{wrapped('**Losses**, compared with HPA and VPA:')}\n{''.join(map(item, parts))}"
@@ -162,13 +171,13 @@ def _count(cells: Sequence[str]) -> str:
 
 
 def _by_load(places: Sequence[Place]) -> Mapping[str, list[Place]]:
-    return {place.load: [one for one in places if one.load == place.load] for place in places}
+    return {place.load: [other for other in places if other.load == place.load] for place in places}
 
 
 def single_points(kept: Kept) -> str:
     """The loads under which the line of HPA and VPA is a single point."""
     seeds = range(kept.seeds)
-    found = [
+    places = [
         f"{place.load}, {NAMES[place.workload]}, {RESIZES[place.resize]}"
         for place in kept.places
         if lines_of(place, POLICY)
@@ -176,7 +185,7 @@ def single_points(kept: Kept) -> str:
     ]
     return wrapped(
         f"Under these loads the line of HPA and VPA is a single point, because one headroom is cheaper and serves more"
-        f" than the others: {'; '.join(found) or 'none'}."
+        f" than the others: {'; '.join(places) or 'none'}."
     )
 
 
@@ -186,14 +195,14 @@ def slow(kept: Kept, usual: Kept) -> str:
     seeds = range(kept.seeds)
     rows: Rows = [("pods", "cost", "usual pods", "OOMs", "restarts")]
     for resize, workload in kinds(kept):
-        one = beside(of_kind(kept, resize, workload), seeds)
+        result = beside(of_kind(kept, resize, workload), seeds)
         rows.append(
             (
                 f"{NAMES[workload]}, {RESIZES[resize]}",
-                f"{one.cost:.2f}",
+                f"{result.cost:.2f}",
                 f"{beside(of_kind(usual, resize, workload), seeds).cost:.2f}",
-                f"{one.ooms} ({one.base_ooms})",
-                f"{one.restarts} ({one.base_restarts})",
+                f"{result.ooms} ({result.base_ooms})",
+                f"{result.restarts} ({result.base_restarts})",
             )
         )
     return f"{markdown(rows)}\n{provenance(kept)}"
@@ -227,7 +236,7 @@ def headrooms(kept: Kept) -> str:
 def jumps(kept: Jumps) -> str:
     """Joint scaling in place compared with the HPA, and the phases that it waits for."""
     ratios = in_place_beside_hpa(kept.felt)
-    covers = {(one.policy, one.times): one for one in kept.felt}
+    covers = {(result.policy, result.times): result for result in kept.felt}
     least = min(ratios)
     own, alone = covers[SHOWN[-1], least], covers[SHOWN[0], least].cover
     measured, looks = _phase(own.phases, "measured"), _phase(own.phases, "looks")
@@ -245,4 +254,4 @@ def jumps(kept: Jumps) -> str:
 
 
 def _phase(phases: Sequence[Phases], name: str) -> float:
-    return median([getattr(one, name) for one in phases]) or 0
+    return median([getattr(phases_of_seed, name) for phases_of_seed in phases]) or 0

@@ -49,10 +49,10 @@ def main(argv: list[str]) -> int:
         return 2
     build()
     build_node()
-    found = _measure(options)
-    print("\n".join(_lines(found)))
+    measured = _measure(options)
+    print("\n".join(_lines(measured)))
     if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+        options.json.write_text(json.dumps(measured, indent=2) + "\n")
     return 0
 
 
@@ -67,22 +67,22 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
             "resizes": dataclasses.asdict(resizes.resizes(plane, pods, options.resizes)),
             "out of memory": dataclasses.asdict(resizes.out_of_memory(plane, pods, operator, options.ooms)),
             "signals": signals(plane, pods, options.steps, random.Random(options.seed)),
-            "jumps": _jumps(plane, [float(one) for one in options.factors.split(",")], options.jumps),
+            "jumps": _jumps(plane, [float(factor) for factor in options.factors.split(",")], options.jumps),
         }
 
 
 def _jumps(plane: ControlPlane, factors: Sequence[float], runs: int) -> list[dict[str, Any]]:
     """Measure the policies in turn, so that a temporary disturbance of the machine affects all of them."""
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for factor, run, policy in itertools.product(factors, range(runs), POLICIES):
-        print(f"jump {len(found) + 1}: to {factor:g} times the load, {policy}", file=sys.stderr, flush=True)
-        one = {"factor": factor, "policy": policy, "run": run}
-        found.append(one | dataclasses.asdict(jump(plane, policy, factor, len(found))))
-    return found
+        print(f"jump {len(results) + 1}: to {factor:g} times the load, {policy}", file=sys.stderr, flush=True)
+        names = {"factor": factor, "policy": policy, "run": run}
+        results.append(names | dataclasses.asdict(jump(plane, policy, factor, len(results))))
+    return results
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
-    resized, killed = found["resizes"], found["out of memory"]
+def _lines(measured: dict[str, Any]) -> list[str]:
+    resized, killed = measured["resizes"], measured["out of memory"]
     return [
         "from the request of a resize, median (least to most):",
         f"  until the API server has answered    {spread(resized['answered'])}",
@@ -95,8 +95,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"  the operator meanwhile               {killed['operator_cpu'] * 100:.1f} percent of a core, "
         f"{killed['operator_memory']:.0f} MB",
         "from a step of the load until half of it shows:",
-        *(f"  in {source:<20} {spread(seconds)}" for source, seconds in found["signals"].items()),
-        *_lines_of_jumps(found["jumps"]),
+        *(f"  in {source:<20} {spread(seconds)}" for source, seconds in measured["signals"].items()),
+        *_lines_of_jumps(measured["jumps"]),
     ]
 
 
@@ -106,11 +106,11 @@ def _lines_of_jumps(jumps: Sequence[dict[str, Any]]) -> list[str]:
         if jumps
         else []
     )
-    for (factor, policy), found in _grouped(jumps).items():
-        acted, within = (spread([one[name] for one in found]) for name in ("acted", "back"))
-        above = statistics.median(one["above"] for one in found)
-        failed = sum(one["failed"] for one in found) / sum(one["sent"] for one in found)
-        cpu = statistics.median(one["cpu"] for one in found)
+    for (factor, policy), results in _grouped(jumps).items():
+        acted, within = (spread([result[name] for result in results]) for name in ("acted", "back"))
+        above = statistics.median(result["above"] for result in results)
+        failed = sum(result["failed"] for result in results) / sum(result["sent"] for result in results)
+        cpu = statistics.median(result["cpu"] for result in results)
         lines.append(f"  x {factor:g} {policy:<12} {acted}; {within}")
         lines.append(
             f"{'':17}{above:g} s above the goal, {failed:.1%} failed, {cpu:.0f} core-seconds requested"
@@ -120,7 +120,7 @@ def _lines_of_jumps(jumps: Sequence[dict[str, Any]]) -> list[str]:
 
 def _grouped(jumps: Sequence[dict[str, Any]]) -> dict[tuple[float, str], list[dict[str, Any]]]:
     """Group the runs by factor and policy."""
-    found: defaultdict[tuple[float, str], list[dict[str, Any]]] = defaultdict(list)
-    for one in jumps:
-        found[one["factor"], one["policy"]].append(one)
-    return found
+    groups: defaultdict[tuple[float, str], list[dict[str, Any]]] = defaultdict(list)
+    for result in jumps:
+        groups[result["factor"], result["policy"]].append(result)
+    return groups

@@ -77,18 +77,18 @@ def jump(plane: ControlPlane, policy: str, factor: float, number: int) -> Jump:
         at = round(time.time())
         rate[0] = CALM_RATE * factor
         acted, cpu = _watch(plane, namespace, before)
-        answers = {second - at: found for second, found in traffic.answers().items()}
+        answers = {second - at: answer for second, answer in traffic.answers().items()}
         time.sleep(TIMEOUT_SECONDS)
     for kind in ("Hvpa", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Deployment"):
         api.delete(kind, _NAME, namespace)
     wait_for(lambda: not api.list("Pod", namespace), 60, "no pod is left")
-    after = {second: found for second, found in answers.items() if second >= 0}
+    after = {second: answer for second, answer in answers.items() if second >= 0}
     return Jump(
         acted,
         recovered(after, 0, HIGH, GOAL),
-        sum(is_slow(one, GOAL) for one in after.values()),
-        sum(one.failed for one in after.values()),
-        sum(one.sent for one in after.values()),
+        sum(is_slow(answer, GOAL) for answer in after.values()),
+        sum(answer.failed for answer in after.values()),
+        sum(answer.sent for answer in after.values()),
         cpu,
     )
 
@@ -118,5 +118,5 @@ def _object(file: str, kind: str, namespace: str, port: int) -> Json:
     text = string.Template((_MANIFESTS / file).read_text()).safe_substitute(
         NAMESPACE=namespace, IMAGE=IMAGE, PORT=port
     )
-    (found,) = (one for one in yaml.safe_load_all(text) if one["kind"] == kind)
-    return dict(found)
+    (manifest,) = (document for document in yaml.safe_load_all(text) if document["kind"] == kind)
+    return dict(manifest)

@@ -50,7 +50,7 @@ class OutOfMemory:
 
 def resizes(plane: ControlPlane, pods: RealPods, runs: int) -> Resizes:
     """Resize a pod up and down in turn."""
-    found = Resizes()
+    measured = Resizes()
     pods.create("resized", SIZES[1], _LIMITS[1])
     with Versions(plane.kubeconfig, pods.namespace) as versions:
         for turn in range(runs):
@@ -61,7 +61,7 @@ def resizes(plane: ControlPlane, pods: RealPods, runs: int) -> Resizes:
             changed = _when(partial(_has_quota, pods, pods.get("resized"), quota))
             began = time.time()
             pods.resize("resized", requests, limits)
-            found.answered.append(time.time() - began)
+            measured.answered.append(time.time() - began)
 
             def there(began: float = began, requests: Json = requests) -> float:
                 """Return when the status had it."""
@@ -72,16 +72,16 @@ def resizes(plane: ControlPlane, pods: RealPods, runs: int) -> Resizes:
                 ]
                 return times[0] if times else 0.0
 
-            found.status.append(wait_for(there, _WITHIN, "the status has the size", 0.02) - began)
-            found.cgroup.append(changed() - began)
+            measured.status.append(wait_for(there, _WITHIN, "the status has the size", 0.02) - began)
+            measured.cgroup.append(changed() - began)
             time.sleep(_PAUSE)
     pods.delete("resized")
-    return found
+    return measured
 
 
 def out_of_memory(plane: ControlPlane, pods: RealPods, operator: Operator, runs: int) -> OutOfMemory:
     """Let containers with a limit of 96 MiB use 150 MiB, one after the other. Only the operator changes limits."""
-    found = OutOfMemory()
+    measured = OutOfMemory()
     cpu, began = _cpu_seconds(operator.process.pid), time.monotonic()
     with Versions(plane.kubeconfig, pods.namespace) as versions:
         for turn in range(runs):
@@ -96,19 +96,19 @@ def out_of_memory(plane: ControlPlane, pods: RealPods, operator: Operator, runs:
                 return times[0] if times else 0.0
 
             killed = wait_for(ended, _WITHIN, "the container is killed", 0.02)
-            found.limit.append(grown() - killed)
+            measured.limit.append(grown() - killed)
 
             def again(name: str = name, killed: float = killed) -> float:
                 times = [at for at, pod in versions.of(name, killed) if is_ready(pod)]
                 return times[-1] if times and is_ready(pods.get(name)) else 0.0
 
-            found.ready.append(wait_for(again, _WITHIN, "the container is ready", 0.1) - killed)
-            found.restarts.append(status(pods.get(name))["restartCount"])
+            measured.ready.append(wait_for(again, _WITHIN, "the container is ready", 0.1) - killed)
+            measured.restarts.append(status(pods.get(name))["restartCount"])
             for kind in ("Hvpa", "Deployment"):
                 pods.api.delete(kind, app, pods.namespace)
-    found.operator_cpu = (_cpu_seconds(operator.process.pid) - cpu) / (time.monotonic() - began)
-    found.operator_memory = _resident(operator.process.pid) / 1e6
-    return found
+    measured.operator_cpu = (_cpu_seconds(operator.process.pid) - cpu) / (time.monotonic() - began)
+    measured.operator_memory = _resident(operator.process.pid) / 1e6
+    return measured
 
 
 def _leaky(pods: RealPods, app: str) -> str:
@@ -136,7 +136,7 @@ def _leaky(pods: RealPods, app: str) -> str:
 
     def is_read() -> bool:
         conditions = pods.api.get("Hvpa", app, pods.namespace)["status"]["conditions"]
-        return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
     wait_for(is_read, _WITHIN, f"the Hvpa {app} is ready")
     return pods.only_pod(app)
@@ -154,13 +154,13 @@ def _is_beyond(pods: RealPods, pod: Json, limit: int) -> bool:
 def _when(test: Callable[[], bool]) -> Callable[[], float]:
     """Test a thousand times a second from now on. The returned function waits, and returns the time at which the test
     held."""
-    found: list[float] = []
+    times: list[float] = []
 
     def look() -> None:
         end = time.monotonic() + 2 * _WITHIN
         while time.monotonic() < end:
             if test():
-                found.append(time.time())
+                times.append(time.time())
                 return
             time.sleep(_LOOK)
 
@@ -169,9 +169,9 @@ def _when(test: Callable[[], bool]) -> Callable[[], float]:
 
     def result() -> float:
         thread.join()
-        if not found:
+        if not times:
             raise TimeoutError(f"the cgroup did not change within {2 * _WITHIN:g} s")
-        return found[0]
+        return times[0]
 
     return result
 
@@ -184,7 +184,7 @@ def _cpu_seconds(pid: int) -> float:
 
 def _resident(pid: int) -> int:
     """Return the resident memory of a process in bytes."""
-    (line,) = (one for one in _proc(pid, "status").splitlines() if one.startswith("VmRSS"))
+    (line,) = (field for field in _proc(pid, "status").splitlines() if field.startswith("VmRSS"))
     return int(line.split()[1]) * 1024
 
 

@@ -65,33 +65,33 @@ def signals(
         METRICS_SERVER: lambda: _from_metrics_server(pods.api, pods.namespace, name),
         HPA: lambda: _from_hpa(pods.api, pods.namespace),
     }
-    found: dict[str, list[float | None]] = {source: [] for source in sources}
+    delays: dict[str, list[float | None]] = {source: [] for source in sources}
     _await(sources, is_high=False)
     for step in range(steps):
         is_high = step % 2 == 0
         _read(sources, chance.uniform(0, _PAUSE))
         began = time.monotonic()
         pods.use(_POD, HIGH if is_high else LOW, 30)
-        seen = _await(sources, is_high=is_high)
+        shown_at = _await(sources, is_high=is_high)
         for source in sources:
-            found[source].append(seen[source] - began if source in seen else None)
+            delays[source].append(shown_at[source] - began if source in shown_at else None)
     for kind in ("HorizontalPodAutoscaler", "Deployment"):
         pods.api.delete(kind, _POD, pods.namespace)
-    return found
+    return delays
 
 
 def _await(sources: Mapping[str, Callable[[], float]], *, is_high: bool) -> dict[str, float]:
     """Return when each source showed the step. All are read until the last source shows it, because a counter's rate
     depends on its previous reading."""
-    seen: dict[str, float] = {}
+    shown_at: dict[str, float] = {}
     end = time.monotonic() + _WITHIN
-    while len(seen) < len(sources) and time.monotonic() < end:
+    while len(shown_at) < len(sources) and time.monotonic() < end:
         for source, read in sources.items():
             value = read()
-            if source not in seen and value > 0 and (value > _HALF) == is_high:
-                seen[source] = time.monotonic()
+            if source not in shown_at and value > 0 and (value > _HALF) == is_high:
+                shown_at[source] = time.monotonic()
         time.sleep(_LOOK)
-    return seen
+    return shown_at
 
 
 def _read(sources: Mapping[str, Callable[[], float]], seconds: float) -> None:
@@ -126,8 +126,10 @@ class Kubelet:
         with urllib.request.urlopen(self.url, timeout=10, context=self.context) as answer:
             text = answer.read().decode()
         labels = rf'[^}}]*namespace="{self.namespace}",pod="{self.pod}"'
-        found = re.search(rf"^container_cpu_usage_seconds_total{{{labels}}} (\S+) (\d+)$", text, re.MULTILINE)
-        return (int(found[2]) / 1000, float(found[1])) if found else (0.0, 0.0)
+        sample = re.search(
+            rf"^container_cpu_usage_seconds_total{{{labels}}} (\S+) (\d+)$", text, re.MULTILINE
+        )
+        return (int(sample[2]) / 1000, float(sample[1])) if sample else (0.0, 0.0)
 
 
 def _from_cgroup(pods: RealPods, pod: Json) -> tuple[float, float]:
@@ -141,24 +143,26 @@ def _from_cgroup(pods: RealPods, pod: Json) -> tuple[float, float]:
 def _from_metrics_server(api: KubeApi, namespace: str, pod: str) -> float:
     """Return millicores; 0 if there are none yet."""
     try:
-        found = api.raw("GET", f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/{pod}")
+        metrics = api.raw("GET", f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/{pod}")
     except ApiError:
         return 0.0
-    return parse_cpu(found["containers"][0]["usage"]["cpu"])
+    return parse_cpu(metrics["containers"][0]["usage"]["cpu"])
 
 
 def _from_hpa(api: KubeApi, namespace: str) -> float:
     """Return millicores; 0 if there are none yet."""
     status = api.get("HorizontalPodAutoscaler", _POD, namespace).get("status", {})
     metrics = [
-        one["resource"]["current"] for one in status.get("currentMetrics") or [] if one.get("resource")
+        metric["resource"]["current"]
+        for metric in status.get("currentMetrics") or []
+        if metric.get("resource")
     ]
-    return max((parse_cpu(one.get("averageValue", "0")) for one in metrics), default=0)
+    return max((parse_cpu(metric.get("averageValue", "0")) for metric in metrics), default=0)
 
 
 def _hpa(namespace: str, target: Json) -> Json:
     """Return an HPA that never scales: no pod uses ten cores."""
-    found = samples.hpa(_POD, namespace, target)
+    hpa = samples.hpa(_POD, namespace, target)
     wanted = {"type": "AverageValue", "averageValue": "10"}
-    found["spec"]["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": wanted}}]
-    return found
+    hpa["spec"]["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": wanted}}]
+    return hpa

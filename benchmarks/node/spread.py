@@ -11,7 +11,7 @@ def spread(seconds: Sequence[float | None]) -> str:
     it counts as longer than all others."""
     if not seconds:
         return "not measured"
-    ordered = sorted(math.inf if one is None else one for one in seconds)
+    ordered = sorted(math.inf if value is None else value for value in seconds)
     middle = ordered[(len(ordered) - 1) // 2]
     return f"{_text(middle)} ({_text(ordered[0])} to {_text(ordered[-1])}, {len(ordered)} runs)"
 

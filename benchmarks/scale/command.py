@@ -46,11 +46,11 @@ def run(plan: Plan, flags: list[str], figures: dict[str, Any], save: Callable[[]
     report("starting a control plane")
     sample = f"{PREFIX}{plan.hvpas // PER_NAMESPACE // 2}"
     with (
-        environment(sample, flags) as found,
-        Remote(Driver, found.plane.kubeconfig, plan.hvpas, plan.pods, plan.concurrency) as driver,
+        environment(sample, flags) as env,
+        Remote(Driver, env.plane.kubeconfig, plan.hvpas, plan.pods, plan.concurrency) as driver,
     ):
-        found.others["driver"] = driver.pid
-        bench = Bench(found, driver, plan, report, figures)
+        env.others["driver"] = driver.pid
+        bench = Bench(env, driver, plan, report, figures)
         for name in PHASES:
             if name in plan.phases:
                 getattr(phases, name)(bench)
@@ -106,12 +106,12 @@ def sizes(text: str) -> list[int]:
 
 def names(text: str) -> frozenset[str]:
     """Parse names of phases."""
-    found = frozenset(text.split(","))
-    if unknown := found - set(PHASES):
+    phases_named = frozenset(text.split(","))
+    if unknown := phases_named - set(PHASES):
         raise argparse.ArgumentTypeError(
             f"no phase {', '.join(sorted(unknown))}; there are {', '.join(PHASES)}"
         )
-    return found | {"creation"} | ({"step"} if "floor" in found else set())
+    return phases_named | {"creation"} | ({"step"} if "floor" in phases_named else set())
 
 
 def main(options: list[str]) -> int:
@@ -123,8 +123,8 @@ def main(options: list[str]) -> int:
 
     def save() -> None:
         if args.json:
-            found = {"results": results, "missed": scale_report.verdicts(results)}
-            args.json.write_text(json.dumps(found, indent=1) + "\n")
+            report = {"results": results, "missed": scale_report.verdicts(results)}
+            args.json.write_text(json.dumps(report, indent=1) + "\n")
 
     try:
         for hvpas in args.hvpas:

@@ -174,7 +174,7 @@ class Driver:
             raise TimeoutError(f"{error}: {len(missing)} are missing, {', '.join(missing[:5])}") from error
 
     async def _until(
-        self, holds: Callable[[], bool], what: str, progress: Callable[[], object] = lambda: None
+        self, holds: Callable[[], bool], awaited: str, progress: Callable[[], object] = lambda: None
     ) -> None:
         """Wait; `progress` returns another value whenever there is progress."""
         deadline, last = time.perf_counter() + LIMIT, progress()
@@ -184,7 +184,7 @@ class Driver:
             if (now := progress()) != last:
                 deadline, last = time.perf_counter() + LIMIT, now
             if time.perf_counter() > deadline:
-                raise TimeoutError(f"no progress for {LIMIT:g} s: {what}")
+                raise TimeoutError(f"no progress for {LIMIT:g} s: {awaited}")
             await asyncio.sleep(0.02)
 
     async def _watch_deployments(self) -> None:
@@ -193,16 +193,16 @@ class Driver:
     def _on_deployment(self, line: bytes) -> None:
         now = time.perf_counter()
         change = objects.decode_change(line)
-        seen = change.object
+        deployment = change.object
         if change.type == "ERROR":
             raise RuntimeError(f"the watch of Deployments failed: {line.decode()}")
-        self._version = seen.metadata.resourceVersion
-        item = self._by_name.get((seen.metadata.namespace, seen.metadata.name))
-        if item is None or seen.spec is None:
+        self._version = deployment.metadata.resourceVersion
+        item = self._by_name.get((deployment.metadata.namespace, deployment.metadata.name))
+        if item is None or deployment.spec is None:
             return
-        item.replicas = seen.spec.replicas
-        item.cpu = objects.millicores(seen.spec.template.spec.containers[0].resources.requests["cpu"])
-        item.generation = seen.metadata.generation
+        item.replicas = deployment.spec.replicas
+        item.cpu = objects.millicores(deployment.spec.template.spec.containers[0].resources.requests["cpu"])
+        item.generation = deployment.metadata.generation
         if not item.awaited or item.replicas == item.replicas_before:
             return
         if item.cpu != item.cpu_before:

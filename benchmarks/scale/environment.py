@@ -77,10 +77,10 @@ class Environment:
         """Return the operator's resident memory in MB (10^6 bytes) now, and its highest since the start."""
         assert self.operator is not None
         lines = Path(f"/proc/{self.operator.process.pid}/status").read_text().splitlines()
-        found = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
+        kibibytes = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
         return {
-            "rss_mb": round(found["VmRSS"] * 1024 / 1e6, 1),
-            "peak_mb": round(found["VmHWM"] * 1024 / 1e6, 1),
+            "rss_mb": round(kibibytes["VmRSS"] * 1024 / 1e6, 1),
+            "peak_mb": round(kibibytes["VmHWM"] * 1024 / 1e6, 1),
         }
 
     def cpu(self) -> dict[str, float]:
@@ -98,9 +98,9 @@ class Environment:
             yield
             return
         assert self.operator is not None
-        what = ["record", "--pid", str(self.operator.process.pid), "--output", str(file)]
-        how = ["--format", "speedscope", "--rate", "200", "--nonblocking"]
-        sampler = subprocess.Popen([profiler(), *what, *how], stdout=subprocess.DEVNULL)
+        recorded = ["record", "--pid", str(self.operator.process.pid), "--output", str(file)]
+        format_flags = ["--format", "speedscope", "--rate", "200", "--nonblocking"]
+        sampler = subprocess.Popen([profiler(), *recorded, *format_flags], stdout=subprocess.DEVNULL)
         try:
             yield
         finally:
@@ -122,14 +122,14 @@ class Environment:
     @contextlib.contextmanager
     def measured(self) -> Iterator[list[Spent]]:
         """Measure the block; the result is put into the list at its end."""
-        found: list[Spent] = []
+        measurements: list[Spent] = []
         mark = self.plane.audit.mark().offset
         before, began = self.cpu(), time.perf_counter()
-        yield found
+        yield measurements
         seconds, after = time.perf_counter() - began, self.cpu()
         used = {name: after[name] - before.get(name, 0.0) for name in after}
         requested = scale_audit.read(self.log, mark, self.plane.audit.mark().offset)
-        found.append(Spent(seconds, used, requested))
+        measurements.append(Spent(seconds, used, requested))
 
 
 def cpu_seconds(pid: int) -> float:
@@ -140,12 +140,12 @@ def cpu_seconds(pid: int) -> float:
 
 def profiler() -> str:
     """Return the program py-spy, which is not a dependency of ours. Raises `RuntimeError` if it is not installed."""
-    found = shutil.which(
+    program = shutil.which(
         "py-spy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     )
-    if found is None:
+    if program is None:
         raise RuntimeError("a profile needs py-spy: pip install py-spy")
-    return found
+    return program
 
 
 @contextlib.contextmanager
@@ -162,12 +162,12 @@ def environment(sample: str, flags: Sequence[str]) -> Iterator[Environment]:
             plane.apply_all([document for document in crds if document])
             install_operator_rbac(plane)
             account = plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT, 6 * 3600)
-            found = Environment(plane, plane.logs / "audit.log", account, flags)
+            env = Environment(plane, plane.logs / "audit.log", account, flags)
             try:
-                yield found
+                yield env
             finally:
-                if found.operator is not None:
-                    found.operator.kill()
+                if env.operator is not None:
+                    env.operator.kill()
 
 
 def await_decisions(operator: Operator, count: int) -> None:

@@ -58,29 +58,33 @@ class Write:
 def shares(step: Requested, earlier: Sequence[Requested] = ()) -> list[Share]:
     """Return the operator's writes in a step. Raises ValueError if a kind is unknown here, or was not sampled in this
     step or in `earlier` steps (Events are dropped when there are very many)."""
-    found = []
+    writes = []
     events = step.kinds[NEW_EVENT] + step.kinds[EVENT]  # Events with a raised count are treated as new
     counted: Mapping[Kind, int] = {**{kind: step.kinds[kind] for kind in ORDER}, NEW_EVENT: events}
     if unknown := [str(kind) for kind in step.kinds if kind.is_write and kind not in (*counted, EVENT)]:
         raise ValueError(f"the operator's step has writes that the floor doesn't know: {', '.join(unknown)}")
     for kind, count in counted.items():
-        bodies = next((sample for one in (step, *earlier) if (sample := one.bodies.get(kind))), [])
+        bodies = next(
+            (sample for requested in (step, *earlier) if (sample := requested.bodies.get(kind))), []
+        )
         if kind == WORKLOADS:  # preferably those that change both axes
             bodies = [body for body in bodies if b'"replicas"' in body and b'"requests"' in body] or bodies
         if count and not bodies:
             raise ValueError(f"no {kind} in the sample of the operator's step")
-        found.append(Share(kind, count, bodies))
-    return found
+        writes.append(Share(kind, count, bodies))
+    return writes
 
 
 class Floor:
     """The bare client; runs in a separate process."""
 
-    def __init__(self, kubeconfig: Path, objects: int, concurrency: int, what: list[Share]) -> None:
+    def __init__(
+        self, kubeconfig: Path, objects: int, concurrency: int, shares_of_writes: list[Share]
+    ) -> None:
         self._client = Client(kubeconfig, "floor")
         self._items = make_items(objects)
         self._concurrency = concurrency
-        self._shares = what
+        self._shares = shares_of_writes
         self._writes: list[list[Write]] = []
         self._events: list[list[Write]] = []
 
@@ -101,10 +105,10 @@ class Floor:
         events: asyncio.Queue[Write] = asyncio.Queue()
 
         async def write(index: int) -> None:
-            for one in self._writes[index]:
-                await self._send(one)
-            for one in self._events[index]:
-                events.put_nowait(one)
+            for request in self._writes[index]:
+                await self._send(request)
+            for request in self._events[index]:
+                events.put_nowait(request)
 
         async def write_events() -> None:
             for _ in range(sum(map(len, self._events))):
@@ -115,8 +119,8 @@ class Floor:
             group.create_task(each(range(len(self._items)), self._concurrency, write))
         return {"seconds": time.perf_counter() - started, "requests": self._client.requests}
 
-    async def _send(self, one: Write) -> None:
-        await self._client.send(one.method, one.path, one.body, one.content)
+    async def _send(self, request: Write) -> None:
+        await self._client.send(request.method, request.path, request.body, request.content)
 
 
 _numbers = itertools.count(1)

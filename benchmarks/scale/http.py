@@ -87,8 +87,8 @@ class _Connection(asyncio.Protocol):
         head = bytes(self._buffer[:end]).lower()
         del self._buffer[: end + 4]
         self._status = int(head[9:12])
-        _, found, rest = head.partition(b"\r\ncontent-length:")
-        self._left = int(rest.partition(b"\r\n")[0]) if found else -1
+        _, separator, rest = head.partition(b"\r\ncontent-length:")
+        self._left = int(rest.partition(b"\r\n")[0]) if separator else -1
         self.usable = self.usable and b"\r\nconnection: close" not in head
         return True
 

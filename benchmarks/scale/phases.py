@@ -83,14 +83,14 @@ def creation(bench: Bench) -> None:
     environment.until_quiet()
     before = environment.memory()
     bench.report(f"workloads and pods: {prepared['seconds']:.1f} s; creating Hvpas")
-    with environment.measured() as found:
+    with environment.measured() as measurements:
         response = bench.driver.call("create")
         environment.until_quiet()
     bench.figures["creation"] = {
         "all_exist_seconds": round(response["seconds"], 2),
         "driver_seconds": round(response["driver_seconds"], 2),
-        "cpu_ms_per_hvpa": round(1000 * found[0].cpu["operator"] / bench.plan.hvpas, 2),
-        **spent(found[0]),
+        "cpu_ms_per_hvpa": round(1000 * measurements[0].cpu["operator"] / bench.plan.hvpas, 2),
+        **spent(measurements[0]),
     }
     bench.figures["memory"] = {"before_creation": before, "after_creation": environment.memory()}
     bench.driver.call("recommend_present")
@@ -109,20 +109,20 @@ def step(bench: Bench) -> None:
     for number in range(bench.plan.steps):
         bench.report(f"step {number + 1} of {bench.plan.steps}")
         profile = bench.plan.profile if number == 0 else None
-        with bench.environment.measured() as found, bench.environment.profiled(profile):
+        with bench.environment.measured() as measurements, bench.environment.profiled(profile):
             response = bench.driver.call("step")
             is_quiet = bench.environment.until_quiet()
         bench.last_step = time.monotonic()
-        bench.sampled.append(found[0])
+        bench.sampled.append(measurements[0])
         bench.figures.setdefault("step", []).append(
             {
                 "seconds": round(response["seconds"], 3),
                 "driver_seconds": round(response["driver_seconds"], 3),
-                "quiet_after_seconds": round(found[0].seconds, 2),
+                "quiet_after_seconds": round(measurements[0].seconds, 2),
                 "is_quiet": is_quiet,
                 "latency": latencies(response["latencies"]),
-                "cpu_ms_per_hvpa": round(1000 * found[0].cpu["operator"] / bench.plan.hvpas, 3),
-                **spent(found[0]),
+                "cpu_ms_per_hvpa": round(1000 * measurements[0].cpu["operator"] / bench.plan.hvpas, 3),
+                **spent(measurements[0]),
             }
         )
         settle(bench)
@@ -132,15 +132,15 @@ def step(bench: Bench) -> None:
 def trickle(bench: Bench) -> None:
     """Change one percent of the objects per second."""
     bench.report(f"trickle for {bench.plan.trickle_seconds:g} s")
-    with bench.environment.measured() as found:
+    with bench.environment.measured() as measurements:
         response = bench.driver.call("trickle", TRICKLE, bench.plan.trickle_seconds)
     bench.last_step = time.monotonic()
     bench.figures["trickle"] = {
         "objects": response["objects"],
         "seconds": round(response["seconds"], 2),
         "latency": latencies(response["latencies"]),
-        "cpu_share": round(found[0].cpu["operator"] / found[0].seconds, 4),
-        **spent(found[0]),
+        "cpu_share": round(measurements[0].cpu["operator"] / measurements[0].seconds, 4),
+        **spent(measurements[0]),
     }
     settle(bench)
 
@@ -151,13 +151,13 @@ def idle(bench: Bench) -> None:
     time.sleep(max(0.0, bench.last_step + TIMERS - time.monotonic()))
     is_quiet = bench.environment.until_quiet(60)
     bench.report(f"idle for {bench.plan.idle_seconds:g} s")
-    with bench.environment.measured() as found:
+    with bench.environment.measured() as measurements:
         time.sleep(bench.plan.idle_seconds)
     bench.figures["idle"] = {
-        "seconds": round(found[0].seconds, 2),
+        "seconds": round(measurements[0].seconds, 2),
         "is_quiet": is_quiet,
-        "cpu_share": round(found[0].cpu["operator"] / found[0].seconds, 4),
-        **spent(found[0]),
+        "cpu_share": round(measurements[0].cpu["operator"] / measurements[0].seconds, 4),
+        **spent(measurements[0]),
     }
     bench.figures["memory"]["at_the_end"] = bench.environment.memory()
 
@@ -168,7 +168,7 @@ def startup(bench: Bench) -> None:
     bench.report("starting an operator anew")
     environment.end()
     count = bench.driver.call("change", CHANGED_WHILE_DOWN)
-    with environment.measured() as found:
+    with environment.measured() as measurements:
         began = time.perf_counter()
         bench.driver.begin("changed")
         operator = environment.start()
@@ -185,7 +185,7 @@ def startup(bench: Bench) -> None:
         "first_patch_seconds": round(response["first"] - began, 2),
         "last_patch_seconds": round(response["last"] - began, 2),
         "through_seconds": round(through, 2),
-        **spent(found[0]),
+        **spent(measurements[0]),
     }
     bench.figures["memory"]["at_start"] = at_start
     bench.figures["memory"]["after_start"] = environment.memory()
@@ -198,10 +198,10 @@ def floor(bench: Bench) -> None:
     last = bench.sampled[-1]
     environment.end()
     bench.report("the floor of a step")
-    what = shares(last.requested, [one.requested for one in bench.sampled])
-    with Remote(Floor, environment.account, plan.hvpas, plan.floor_concurrency, what) as client:
+    writes = shares(last.requested, [sample.requested for sample in bench.sampled])
+    with Remote(Floor, environment.account, plan.hvpas, plan.floor_concurrency, writes) as client:
         environment.others["client"] = client.pid
-        with environment.measured() as found:
+        with environment.measured() as measurements:
             bench.driver.begin("step")
             client.begin("run")
             wrote = client.result()
@@ -214,8 +214,8 @@ def floor(bench: Bench) -> None:
         "client_seconds": round(wrote["seconds"], 3),
         "driver_seconds": round(response["driver_seconds"], 3),
         "concurrency": plan.floor_concurrency,
-        "cpu_ms_per_hvpa": round(1000 * found[0].cpu["client"] / plan.hvpas, 3),
-        "ratio": round(statistics.median(one["seconds"] for one in steps) / seconds, 2),
-        "cpu_ratio": round(last.cpu["operator"] / max(0.01, found[0].cpu["client"]), 2),
-        **spent(found[0]),
+        "cpu_ms_per_hvpa": round(1000 * measurements[0].cpu["client"] / plan.hvpas, 3),
+        "ratio": round(statistics.median(step_figures["seconds"] for step_figures in steps) / seconds, 2),
+        "cpu_ratio": round(last.cpu["operator"] / max(0.01, measurements[0].cpu["client"]), 2),
+        **spent(measurements[0]),
     }

@@ -40,22 +40,22 @@ def _at(*path: str) -> Callable[[Figures], float | None]:
     """Return a function that reads the figure under these names."""
 
     def find(figures: Figures) -> float | None:
-        found: Any = figures
+        figure: Any = figures
         for name in path:
-            found = found.get(name)
-            if found is None:
+            figure = figure.get(name)
+            if figure is None:
                 return None
-        return float(found)
+        return float(figure)
 
     return find
 
 
 def _of_steps(*path: str) -> Callable[[Figures], float | None]:
     """Return a function that computes the median over all steps."""
-    one = _at(*path)
+    figure_of = _at(*path)
 
     def find(figures: Figures) -> float | None:
-        values = [value for step in figures.get("step", ()) if (value := one(step)) is not None]
+        values = [value for step in figures.get("step", ()) if (value := figure_of(step)) is not None]
         return statistics.median(values) if values else None
 
     return find
@@ -87,7 +87,7 @@ def _resident(hvpas: int) -> float | None:
 
 
 def _highest_rss(figures: Figures) -> float | None:
-    return max((found["rss_mb"] for found in figures.get("memory", {}).values()), default=None)
+    return max((memory["rss_mb"] for memory in figures.get("memory", {}).values()), default=None)
 
 
 def _writes_per_hvpa(figures: Figures) -> float | None:
@@ -200,19 +200,19 @@ def uneven(results: Sequence[Figures]) -> list[int] | None:
     """Return the numbers of Hvpas at which CPU per Hvpa and step differs from the others; None if there is nothing to
     compare."""
     cost = next(row.value for row in ROWS if row.label == PER_STEP)
-    found = {figures["hvpas"]: value for figures in results if (value := cost(figures)) is not None}
-    if len(found) < 2:
+    costs = {figures["hvpas"]: value for figures in results if (value := cost(figures)) is not None}
+    if len(costs) < 2:
         return None
-    middle = statistics.median(found.values())
-    return [hvpas for hvpas, value in found.items() if abs(value - middle) > EVEN * middle]
+    middle = statistics.median(costs.values())
+    return [hvpas for hvpas, value in costs.items() if abs(value - middle) > EVEN * middle]
 
 
 def verdicts(results: Sequence[Figures]) -> dict[str, list[int]]:
     """Return the checked goals with the numbers of Hvpas at which they are missed."""
-    found = {row.label: missed for row in ROWS if (missed := verdict(row, results)) is not None}
+    missed_by_label = {row.label: missed for row in ROWS if (missed := verdict(row, results)) is not None}
     if (missed := uneven(results)) is not None:
-        found[f"{PER_STEP}: within {EVEN:.0%} of each other"] = missed
-    return found
+        missed_by_label[f"{PER_STEP}: within {EVEN:.0%} of each other"] = missed
+    return missed_by_label
 
 
 def table(results: Sequence[Figures]) -> str:
