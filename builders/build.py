@@ -107,10 +107,10 @@ def hvpa(
     return read_hvpa(decoded(RawHvpa, document))
 
 
-def with_status(one: HvpaObject, status: HvpaStatus) -> HvpaObject:
+def with_status(obj: HvpaObject, status: HvpaStatus) -> HvpaObject:
     """The Hvpa with a status as the API server would return it."""
     raw = {"metadata": {"name": "x"}, "spec": {}, "status": to_wire(status)}
-    return replace(one, status=read_hvpa(decoded(RawHvpa, raw)).status)
+    return replace(obj, status=read_hvpa(decoded(RawHvpa, raw)).status)
 
 
 def container(
@@ -256,7 +256,7 @@ def oom_killed(
 
 
 def objects(
-    one: HvpaObject | None = None,
+    hvpa_object: HvpaObject | None = None,
     target: Workload | None = None,
     horizontal: Hpa | None = None,
     vertical: Vpa | None = None,
@@ -268,7 +268,7 @@ def objects(
     if pods is None:
         pods = [pod(f"web-{index}") for index in range(target.spec.replicas)]
     return Objects(
-        hvpa=one if one is not None else hvpa(),
+        hvpa=hvpa_object if hvpa_object is not None else hvpa(),
         workload=target,
         hpas=(horizontal,) if horizontal is not None else (),
         vpas=(vertical,) if vertical is not None else (),
@@ -277,24 +277,26 @@ def objects(
     )
 
 
-def in_place(seen: Objects) -> Objects:
+def in_place(inputs: Objects) -> Objects:
     """The same, but pods are resized while they run."""
-    one = seen.hvpa
-    if one.spec is None:
-        return seen
+    obj = inputs.hvpa
+    if obj.spec is None:
+        return inputs
     strategy = UpdateStrategy(type="InPlace")
-    return replace(seen, hvpa=replace(one, spec=one.spec.model_copy(update={"update_strategy": strategy})))
+    return replace(inputs, hvpa=replace(obj, spec=obj.spec.model_copy(update={"update_strategy": strategy})))
 
 
-def scalable(seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None) -> ScalableObservation:
+def scalable(
+    inputs: Objects, now: dt.datetime = NOW, settings: Settings | None = None
+) -> ScalableObservation:
     """Observe an Hvpa that can be scaled."""
-    found = observe(seen, now, settings or Settings())
-    assert isinstance(found, ScalableObservation), found.problem
-    return found
+    observation = observe(inputs, now, settings or Settings())
+    assert isinstance(observation, ScalableObservation), observation.problem
+    return observation
 
 
 def decided(
-    seen: Objects,
+    inputs: Objects,
     now: dt.datetime = NOW,
     settings: Settings | None = None,
     *,
@@ -302,12 +304,12 @@ def decided(
     memo: Memo | None = None,
 ) -> Decision:
     """Observe and decide; `resizes`: pods are resized while they run."""
-    return decide(observe(in_place(seen) if resizes else seen, now, settings or Settings(), memo), memo)
+    return decide(observe(in_place(inputs) if resizes else inputs, now, settings or Settings(), memo), memo)
 
 
 def condition(decision: Decision, kind: str) -> StatusCondition:
     """A condition of the decided status."""
-    return next(one for one in decision.status.conditions if one.type == kind)
+    return next(reported for reported in decision.status.conditions if reported.type == kind)
 
 
 def counts(decision: Decision) -> ReplicaView:
@@ -316,16 +318,16 @@ def counts(decision: Decision) -> ReplicaView:
     return decision.replicas
 
 
-def apply(seen: Objects, decision: Decision) -> Objects:
+def apply(inputs: Objects, decision: Decision) -> Objects:
     """The objects after the decision's writes and the rollout are done."""
-    changed = replace(seen, hvpa=with_status(seen.hvpa, decision.status))
+    changed = replace(inputs, hvpa=with_status(inputs.hvpa, decision.status))
     if decision.scale_replicas is not None:
-        assert seen.hvpa.spec is not None
-        spec = seen.hvpa.spec.model_copy(update={"replicas": decision.scale_replicas})
+        assert inputs.hvpa.spec is not None
+        spec = inputs.hvpa.spec.model_copy(update={"replicas": decision.scale_replicas})
         changed = replace(changed, hvpa=replace(changed.hvpa, spec=spec))
-    if decision.workload_patch is None or seen.workload is None:
+    if decision.workload_patch is None or inputs.workload is None:
         return changed
-    document = msgspec.to_builtins(seen.workload)
+    document = msgspec.to_builtins(inputs.workload)
     body = decision.workload_patch.body
     metadata: Any = body["metadata"]
     document["metadata"]["annotations"] = {
@@ -337,7 +339,10 @@ def apply(seen: Objects, decision: Decision) -> Objects:
         count = patch["replicas"]
         document["spec"]["replicas"] = count
         document["status"] |= dict.fromkeys(COUNTS, count)
-    by_name = {one["name"]: one for one in document["spec"]["template"]["spec"]["containers"]}
+    by_name = {
+        container_doc["name"]: container_doc
+        for container_doc in document["spec"]["template"]["spec"]["containers"]
+    }
     for entry in patch.get("template", {}).get("spec", {}).get("containers", []):
         resources = by_name[entry["name"]].setdefault("resources", {})
         for section, values in entry["resources"].items():
@@ -346,17 +351,19 @@ def apply(seen: Objects, decision: Decision) -> Objects:
     return replace(changed, workload=target)
 
 
-def settled(seen: Objects, now: dt.datetime = NOW) -> Objects:
+def settled(inputs: Objects, now: dt.datetime = NOW) -> Objects:
     """The objects after a first decision, with the owned HPA and VPA as the operator applies them."""
-    decision = decided(seen, now)
-    manifests: dict[tuple[str, str], Any] = {(one.kind, one.name): one.manifest for one in decision.owned}
+    decision = decided(inputs, now)
+    manifests: dict[tuple[str, str], Any] = {
+        (owned.kind, owned.name): owned.manifest for owned in decision.owned
+    }
 
-    def applied(one: A, kind: str) -> A:
-        known = msgspec.json.decode(msgspec.json.encode(one))
-        return decoded(type(one), known, manifests.get((kind, one.metadata.name)))
+    def applied(obj: A, kind: str) -> A:
+        known = msgspec.json.decode(msgspec.json.encode(obj))
+        return decoded(type(obj), known, manifests.get((kind, obj.metadata.name)))
 
     return replace(
-        apply(seen, decision),
-        hpas=tuple(applied(one, "HorizontalPodAutoscaler") for one in seen.hpas),
-        vpas=tuple(applied(one, "VerticalPodAutoscaler") for one in seen.vpas),
+        apply(inputs, decision),
+        hpas=tuple(applied(hpa_object, "HorizontalPodAutoscaler") for hpa_object in inputs.hpas),
+        vpas=tuple(applied(vpa_object, "VerticalPodAutoscaler") for vpa_object in inputs.vpas),
     )

@@ -53,8 +53,8 @@ class Keda:
             ):
                 self.processes.append(self._process(name, argv))
                 self.processes[-1].start()
-            for one in aggregated_api("keda-metrics", *EXTERNAL, self._port):
-                self._registered.append(self._api.create(one))
+            for manifest in aggregated_api("keda-metrics", *EXTERNAL, self._port):
+                self._registered.append(self._api.create(manifest))
             wait_for(self._is_served, 120, "KEDA serves external metrics")
         except BaseException:
             self.close()
@@ -73,7 +73,9 @@ class Keda:
     def _install(self) -> None:
         """The CRDs, the ServiceAccount and its roles, from KEDA's module."""
         for path in self._programs.shared.values():
-            self._cluster.apply_all([one for one in yaml.safe_load_all(path.read_text()) if one])
+            self._cluster.apply_all(
+                [manifest for manifest in yaml.safe_load_all(path.read_text()) if manifest]
+            )
         watching = {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["watch"]}
         self._cluster.await_right(USER, watching)
 

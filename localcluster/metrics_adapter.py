@@ -58,8 +58,8 @@ class MetricsAdapter:
         asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(30)
         try:
             for api in (EXTERNAL, CUSTOM):
-                for one in aggregated_api(f"{api[0].partition('.')[0]}-metrics", *api, self._port):
-                    self._registered.append(self._api.create(one))
+                for manifest in aggregated_api(f"{api[0].partition('.')[0]}-metrics", *api, self._port):
+                    self._registered.append(self._api.create(manifest))
             wait_for(lambda: all(map(self._is_served, _ROOTS)), 60, "the metrics adapter is served")
         except BaseException:
             self.close()
@@ -124,8 +124,8 @@ class MetricsAdapter:
         if total is None:
             return _not_found(f"{request.path} has no value")
         selector = request.query.get("labelSelector", "")
-        found = await asyncio.to_thread(self._api.list, "Pod", namespace, selector)
-        names = [one["metadata"]["name"] for one in found if "deletionTimestamp" not in one["metadata"]]
+        pods_listed = await asyncio.to_thread(self._api.list, "Pod", namespace, selector)
+        names = [pod["metadata"]["name"] for pod in pods_listed if "deletionTimestamp" not in pod["metadata"]]
         pods = [{"kind": "Pod", "apiVersion": "v1", "namespace": namespace, "name": name} for name in names]
         share = f"{1000 * total // max(1, len(names))}m"
         return _list("MetricValueList", CUSTOM, [_value(pod, metric, share) for pod in pods])
@@ -140,7 +140,7 @@ async def _resources(request: web.Request) -> web.Response:
 
 def _labels(selector: str) -> Labels:
     """The labels of a selector such as `a=b,c=d`, the form of `matchLabels`. Raises `HTTPBadRequest`."""
-    pairs = [one.partition("=") for one in selector.split(",") if one]
+    pairs = [pair.partition("=") for pair in selector.split(",") if pair]
     if any(not separator or "!" in key or " " in key for key, separator, _ in pairs):
         raise web.HTTPBadRequest(text=f"labelSelector {selector!r}: only NAME=VALUE is served")
     return {key: value.removeprefix("=") for key, _, value in pairs}

@@ -22,8 +22,8 @@ _PORT: Final = 9569
 
 def rules() -> Json:
     """The groups of rules, in Prometheus' format."""
-    found: Json = yaml.safe_load((CONFIG / "prometheus_rule.yaml").read_text())["spec"]
-    return found
+    spec: Json = yaml.safe_load((CONFIG / "prometheus_rule.yaml").read_text())["spec"]
+    return spec
 
 
 def write_quick_rules(path: Path) -> Path:
@@ -58,7 +58,7 @@ def scraping_pods(file: Path) -> Json:
 
 def write_pods(file: Path, pods: Sequence[Json]) -> None:
     """Write the addresses of the operator's pods."""
-    found = [
+    targets = [
         {
             "targets": [f"{pod['status']['podIP']}:{_PORT}"],
             "labels": _labels(pod["metadata"]["name"]),
@@ -67,7 +67,7 @@ def write_pods(file: Path, pods: Sequence[Json]) -> None:
         if pod["status"].get("podIP")
     ]
     temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(found))
+    temporary.write_text(json.dumps(targets))
     temporary.replace(file)
 
 

@@ -41,7 +41,7 @@ def free_port() -> int:
     """A free TCP port on 127.0.0.1. This process has not returned it before, and no other process of tests returns it
     while this process lives: between its choice and its use it is as good as taken."""
     with _choosing:
-        mine = [one.getsockname()[1] for one in _blocks]
+        mine = [block.getsockname()[1] for block in _blocks]
         while True:
             for first in mine:
                 for port in range(first, first + _BLOCK):

@@ -133,7 +133,7 @@ def _adapted(source: str) -> str:
 
 def values() -> dict[str, tuple[str, str]]:
     """Return the default and the comment of each value in `values.yaml`."""
-    found: dict[str, tuple[str, str]] = {}
+    values_by_name: dict[str, tuple[str, str]] = {}
     path: list[str] = []
     comment: list[str] = []
     text = (CHART / "values.yaml").read_text()
@@ -146,14 +146,14 @@ def values() -> dict[str, tuple[str, str]]:
             default = defaults
             for key in path:
                 default = default[key]
-            found[".".join(path)] = (
+            values_by_name[".".join(path)] = (
                 yaml.safe_dump(default, default_flow_style=True, width=999),
                 " ".join(comment),
             )
             comment = []
         elif match:
             path = [*path[: len(match[1]) // 2], match[2]]
-    return found
+    return values_by_name
 
 
 def readme() -> str:
@@ -163,7 +163,7 @@ def readme() -> str:
         for name, (default, text) in values().items()
     )
     table = f"| value | default | |\n| --- | --- | --- |\n{rows}"
-    return _ROWS.sub(lambda found: f"{found[1]}{table}{found[2]}", (CHART / "README.md").read_text())
+    return _ROWS.sub(lambda match: f"{match[1]}{table}{match[2]}", (CHART / "README.md").read_text())
 
 
 def main(name: str) -> None:

@@ -27,21 +27,21 @@ NARROWS: Final = (
 
 def refusals(older: Schema, newer: Schema) -> list[str]:
     """Return the changes that can break an object or a client of the older CRD."""
-    after = {one["name"]: one for one in newer["spec"]["versions"] if one["served"]}
-    found: list[str] = []
+    after = {version["name"]: version for version in newer["spec"]["versions"] if version["served"]}
+    losses: list[str] = []
     for part in ("group", "scope", "names"):
-        found += _lost(older["spec"][part], newer["spec"][part], part)
+        losses += _lost(older["spec"][part], newer["spec"][part], part)
     for before in older["spec"]["versions"]:
         name = before["name"]
         if name not in after:
-            found.append(f"{name}: is not served any more")
+            losses.append(f"{name}: is not served any more")
             continue
-        found += _lost(
+        losses += _lost(
             before.get("subresources", {}), after[name].get("subresources", {}), f"{name}.subresources"
         )
-        schema, newer_schema = (one["schema"]["openAPIV3Schema"] for one in (before, after[name]))
-        found += _narrowed(schema, newer_schema, name)
-    return found
+        schema, newer_schema = (version["schema"]["openAPIV3Schema"] for version in (before, after[name]))
+        losses += _narrowed(schema, newer_schema, name)
+    return losses
 
 
 def _lost(older: object, newer: object, path: str) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _lost(older: object, newer: object, path: str) -> Iterator[str]:
         for key, value in older.items():
             yield from _lost(value, newer.get(key), f"{path}.{key}")
     elif isinstance(older, list) and isinstance(newer, list):
-        yield from (f"{path}: {one!r} is gone" for one in older if one not in newer)
+        yield from (f"{path}: {item!r} is gone" for item in older if item not in newer)
     elif older != newer:
         yield f"{path}: is {newer!r}, was {older!r}"
 
@@ -88,11 +88,11 @@ def _sets(older: Schema, newer: Schema, path: str) -> Iterator[str]:
         if "enum" not in older:
             yield f"{path}: takes only {newer['enum']}"
         yield from (
-            f"{path}: {one!r} is no value any more"
-            for one in older.get("enum", ())
-            if one not in newer["enum"]
+            f"{path}: {value!r} is no value any more"
+            for value in older.get("enum", ())
+            if value not in newer["enum"]
         )
-    known = [one["rule"] for one in older.get("x-kubernetes-validations", ())]
-    for one in newer.get("x-kubernetes-validations", ()):
-        if one["rule"] not in known:
-            yield f"{path}: has a new rule: {one['rule']}"
+    known = [rule["rule"] for rule in older.get("x-kubernetes-validations", ())]
+    for rule in newer.get("x-kubernetes-validations", ()):
+        if rule["rule"] not in known:
+            yield f"{path}: has a new rule: {rule['rule']}"

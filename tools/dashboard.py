@@ -143,9 +143,9 @@ def variable(name: str, label: str, query: str) -> dict[str, Any]:
     }
 
 
-def panel(one: Panel, x: int, y: int, width: int) -> dict[str, Any]:
+def panel(content: Panel, x: int, y: int, width: int) -> dict[str, Any]:
     """Return a panel in Grafana's format."""
-    now = one.kind != "timeseries"
+    now = content.kind != "timeseries"
     targets = [
         {
             "refId": chr(ord("A") + number),
@@ -153,17 +153,17 @@ def panel(one: Panel, x: int, y: int, width: int) -> dict[str, Any]:
             "expr": query,
             "legendFormat": legend,
             **({"instant": True, "range": False} if now else {"range": True}),
-            **({"format": "table"} if one.kind == "table" else {}),
+            **({"format": "table"} if content.kind == "table" else {}),
         }
-        for number, (query, legend) in enumerate(one.queries.items())
+        for number, (query, legend) in enumerate(content.queries.items())
     ]
     return {
-        "type": one.kind,
-        "title": one.title,
-        "description": one.about,
+        "type": content.kind,
+        "title": content.title,
+        "description": content.about,
         "datasource": SOURCE,
         "gridPos": {"x": x, "y": y, "w": width, "h": HEIGHT},
-        "fieldConfig": {"defaults": {"unit": one.unit, "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": content.unit, "min": 0}, "overrides": []},
         "targets": targets,
     }
 
@@ -175,8 +175,8 @@ def dashboard() -> dict[str, Any]:
     for title, row in ROWS.items():
         at = {"x": 0, "y": y, "w": WIDTH, "h": 1}
         panels.append({"type": "row", "title": title, "collapsed": False, "gridPos": at, "panels": []})
-        for number, one in enumerate(row):
-            panels.append(panel(one, number % 4 * width, y + 1 + number // 4 * HEIGHT, width))
+        for number, content in enumerate(row):
+            panels.append(panel(content, number % 4 * width, y + 1 + number // 4 * HEIGHT, width))
         y += 1 + -(-len(row) // 4) * HEIGHT
     for number, shown in enumerate(panels, 1):
         shown["id"] = number

@@ -43,8 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrite links to the paths of their targets on the site."""
 
-    def replaced(found: re.Match[str]) -> str:
-        return link(found, page.file.src_uri, config, files)
+    def replaced(match: re.Match[str]) -> str:
+        return link(match, page.file.src_uri, config, files)
 
     parts = _FENCE.split(markdown)
     return "".join(part if number % 2 else _LINK.sub(replaced, part) for number, part in enumerate(parts))
@@ -58,7 +58,7 @@ def navigation(entries: Iterable[Any], pages: list[str]) -> list[Any]:
     def written_out(entry: Any) -> list[Any]:
         if isinstance(entry, dict):
             return [
-                {title: [page for one in inner for page in written_out(one)]}
+                {title: [page for nested in inner for page in written_out(nested)]}
                 for title, inner in entry.items()
             ]
         # `*` does not match a slash: a pattern covers a single folder
@@ -70,9 +70,9 @@ def navigation(entries: Iterable[Any], pages: list[str]) -> list[Any]:
     return [page for entry in entries for page in written_out(entry)]
 
 
-def link(found: re.Match[str], uri: str, config: MkDocsConfig, files: Files) -> str:
+def link(match: re.Match[str], uri: str, config: MkDocsConfig, files: Files) -> str:
     """Return a link of the page `uri` as it is on the site. Warns if its target is missing, which fails the build."""
-    text, path, anchor = found[1], found[2], found[3] or ""
+    text, path, anchor = match[1], match[2], match[3] or ""
     source = SOURCES.get(uri, f"docs/{uri}")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
     file = _root(config) / target

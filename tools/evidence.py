@@ -28,12 +28,12 @@ _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def page(text: str, kept: Kept) -> str:
     """Return the page with its measured parts replaced. Raises KeyError for a name that PARTS lacks."""
-    return _BLOCK.sub(lambda found: f"{found[1]}{PARTS[found[2]](kept)}{found[3]}", text)
+    return _BLOCK.sub(lambda match: f"{match[1]}{PARTS[match[2]](kept)}{match[3]}", text)
 
 
 def _headline(kept: Kept) -> str:
     """The README's table: the cost of joint scaling relative to HPA and VPA, a row for each way to change pods."""
-    loads = len({one.load for one in kept.places}) * kept.seeds
+    loads = len({place.load for place in kept.places}) * kept.seeds
     rows = [
         ("cost relative to HPA + VPA", *_COLUMNS.values()),
         *(
@@ -53,8 +53,8 @@ def _result(kept: Kept, resize: str, workload: str) -> str:
     """All seeds together, and the mean of single seeds. Example: `16 % less (12 % less)`."""
     if (resize, workload) not in kinds(kept):
         return ""
-    one = beside(of_kind(kept, resize, workload))
-    return f"{_difference(one.cost)} ({_difference(one.by_seed)})"
+    result = beside(of_kind(kept, resize, workload))
+    return f"{_difference(result.cost)} ({_difference(result.by_seed)})"
 
 
 def _difference(ratio: float) -> str:

@@ -62,8 +62,8 @@ def main() -> int:
     mutmut("run", *children, FIRST)
     names = sample(list(results()), args.number, args.seed)
     mutmut("run", *children, *names)
-    found = results()
-    drawn = {name: found[name] for name in names}
+    statuses = results()
+    drawn = {name: statuses[name] for name in names}
     for name, status in drawn.items():
         if status not in NOTICED:
             print(f"{status}: {mutmut('show', name)}")

@@ -92,7 +92,8 @@ def parts(root: Path) -> Iterator[tuple[str, Path, str]]:
 def total(counts: list[Count]) -> Count:
     """Adds counts."""
     return Count(
-        sum(one.words for one in counts), tuple(map(sum, zip(*(one.phrases for one in counts), strict=True)))
+        sum(counted.words for counted in counts),
+        tuple(map(sum, zip(*(counted.phrases for counted in counts), strict=True))),
     )
 
 
@@ -114,12 +115,12 @@ def main() -> int:
     )
     parser.add_argument("--quiet", action="store_true", help="print only what is above a ceiling")
     args = parser.parse_args()
-    found: dict[str, list[tuple[Path, Count]]] = {part: [] for part in CEILINGS}
+    counted_files: dict[str, list[tuple[Path, Count]]] = {part: [] for part in CEILINGS}
     for part, file, text in parts(ROOT):
-        found[part].append((file, count(text)))
+        counted_files[part].append((file, count(text)))
     problems = []
     lines = [f"{'per 1,000 words':16}{'words':>8}" + "".join(f"{phrase:>14}" for phrase in PHRASES)]
-    for part, files in found.items():
+    for part, files in counted_files.items():
         whole = total([counted for _, counted in files])
         problems += above(part, whole)
         lines.append(f"{part:16}{whole.words:8}" + "".join(f"{rate:14.1f}" for rate in whole.per_thousand()))

@@ -145,9 +145,9 @@ def _command(name: str, module: str, text: str) -> str:
     importlib.import_module(module).add_arguments(parser)
     section = f"\n## `hvpa {name}`\n\n{text[0].upper()}{text[1:]}.\n"
     rows = "".join(
-        f"| {_names(one)} | {_cell(_help(one))} |\n"
-        for one in parser._actions
-        if one.help != argparse.SUPPRESS
+        f"| {_names(action)} | {_cell(_help(action))} |\n"
+        for action in parser._actions
+        if action.help != argparse.SUPPRESS
     )
     return f"{section}\n| argument or flag | |\n| --- | --- |\n{rows}" if rows else section
 
@@ -183,9 +183,9 @@ class Shown(NamedTuple):
 def metrics_page() -> str:
     """A table of the metrics."""
     rows = "".join(
-        f"| `{one.name}{'_total' if one.kind == 'counter' else ''}` | {one.kind} | "
-        f"{', '.join(f'`{label}`' for label in one.labels)} | {_cell(one.text)} |\n"
-        for one in sorted(_metrics())
+        f"| `{metric.name}{'_total' if metric.kind == 'counter' else ''}` | {metric.kind} | "
+        f"{', '.join(f'`{label}`' for label in metric.labels)} | {_cell(metric.text)} |\n"
+        for metric in sorted(_metrics())
     )
     return f"{METRICS}| metric | type | labels | |\n| --- | --- | --- | --- |\n{rows}"
 

@@ -107,7 +107,7 @@ def _chart(folder: Path) -> dict[str, bytes]:
 
 def _manifests(source: Path, kubectl: Path, version: str, image: str | None) -> dict[str, bytes]:
     """Return the rendered manifests of each overlay of `config`."""
-    found = {}
+    manifests = {}
     for path in sorted(source.glob("config/*/kustomization.yaml")):
         overlay = path.parent
         if overlay.name not in PARTS:
@@ -115,8 +115,8 @@ def _manifests(source: Path, kubectl: Path, version: str, image: str | None) -> 
             text = text.replace(
                 f"image: {PROJECT}:{version}\n", f"image: {image or f'{PROJECT}:{version}'}\n"
             )
-            found[f"{PROJECT}-{version}-{overlay.name}.yaml"] = text.encode()
-    return found
+            manifests[f"{PROJECT}-{version}-{overlay.name}.yaml"] = text.encode()
+    return manifests
 
 
 def distributions(source: Path, epoch: int) -> dict[str, bytes]:
@@ -129,7 +129,9 @@ def distributions(source: Path, epoch: int) -> dict[str, bytes]:
     for name in files:
         if name.endswith(".tar.gz"):
             with tarfile.open(fileobj=io.BytesIO(files[name])) as archive:
-                members = [(one.name, archive.extractfile(one)) for one in archive if one.isfile()]
+                members = [
+                    (member.name, archive.extractfile(member)) for member in archive if member.isfile()
+                ]
                 files[name] = tar_gz({path: file.read() for path, file in members if file}, epoch)
     return files
 

@@ -53,13 +53,13 @@ def main() -> int:
     with ThreadPoolExecutor(1) as beside:
         others = beside.submit(lambda: [run(part) for part in BESIDE])
         ended = [run(E2E), *others.result()]
-    wall, processor = time.monotonic() - began, sum(one.processor for one in ended)
+    wall, processor = time.monotonic() - began, sum(part.processor for part in ended)
     print(f"\n{'part':<8} {'wall s':>6} {'processor s':>10}")
     print("\n".join(map(str, ended)))
     print(f"{'all':<8} {wall:6.0f} {processor:10.0f}", flush=True)
-    for reason, count in sorted(sum((one.skipped for one in ended), Counter[str]()).items()):
+    for reason, count in sorted(sum((part.skipped for part in ended), Counter[str]()).items()):
         print(f"not tested: {reason} ({count} skipped)", flush=True)
-    return int(any(one.code for one in ended))
+    return int(any(part.code for part in ended))
 
 
 def run(part: str) -> Ended:
@@ -102,8 +102,8 @@ def skipped(report: Path) -> Counter[str]:
     """Count skipped tests by reason in pytest's report (JUnit XML); empty without such a file."""
     if not report.exists():
         return Counter()
-    found = ElementTree.parse(report).iter("skipped")
-    return Counter(one.get("message", "") for one in found if one.get("type") == "pytest.skip")
+    tests = ElementTree.parse(report).iter("skipped")
+    return Counter(test.get("message", "") for test in tests if test.get("type") == "pytest.skip")
 
 
 def _print(text: str) -> None:

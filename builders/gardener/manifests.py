@@ -36,7 +36,8 @@ def interval(weight: int, start: int, last: int) -> Doc:
 
 def _utilization(*resources: str) -> list[Doc]:
     return [
-        {"type": "Resource", "resource": {"name": one, "targetAverageUtilization": 80}} for one in resources
+        {"type": "Resource", "resource": {"name": resource, "targetAverageUtilization": 80}}
+        for resource in resources
     ]
 
 
@@ -88,8 +89,8 @@ def kube_apiserver(least: int = 2, most: int = 4, *, scale_down: str = "Auto") -
         "controlledValues": "RequestsOnly",
     }
     clients = [
-        {"containerName": one, "minAllowed": {"memory": "20Mi"}, "controlledValues": "RequestsOnly"}
-        for one in ("vpn-client-0", "vpn-client-1", "vpn-path-controller")
+        {"containerName": name, "minAllowed": {"memory": "20Mi"}, "controlledValues": "RequestsOnly"}
+        for name in ("vpn-client-0", "vpn-client-1", "vpn-path-controller")
     ]
     up, down = direction("Auto", "3m", "300m", "200M"), direction(scale_down, "15m", "300m", "200M")
     vpa = _axis("apiserver-vpa", _policies(container, *clients), up, down) | _gap("1", "1G", 70)
@@ -102,13 +103,13 @@ def kube_apiserver(least: int = 2, most: int = 4, *, scale_down: str = "Auto") -
 def kube_apiserver_of_the_chart(least: int = 1, most: int = 4) -> Doc:
     """The Hvpa of a Shoot's kube-apiserver until 2021, from a chart: intervals in order, with a window and unformatted
     numbers."""
-    one = kube_apiserver(least, most)
-    spec = one["spec"] | {"maintenanceTimeWindow": WINDOW}
+    hvpa = kube_apiserver(least, most)
+    spec = hvpa["spec"] | {"maintenanceTimeWindow": WINDOW}
     spec["weightBasedScalingIntervals"] = [
         {"vpaWeight": 0, "startReplicaCount": least, "lastReplicaCount": most - 1},
         {"vpaWeight": 100, "startReplicaCount": most, "lastReplicaCount": most},
     ]
-    return one | {"spec": spec}
+    return hvpa | {"spec": spec}
 
 
 def gardener_apiserver() -> Doc:
@@ -173,8 +174,8 @@ def vali(replicas: int = 1) -> Doc:
     spec = {"minReplicas": replicas, "maxReplicas": replicas, "metrics": _utilization("memory", "cpu")}
     hpa = _axis("valihpa", spec, direction(None), direction(None))
     off = [
-        {"containerName": one, "mode": "Off", "controlledValues": "RequestsOnly"}
-        for one in ("curator", "init-large-dir", "kube-rbac-proxy", "telegraf")
+        {"containerName": name, "mode": "Off", "controlledValues": "RequestsOnly"}
+        for name in ("curator", "init-large-dir", "kube-rbac-proxy", "telegraf")
     ]
     container = {
         "containerName": "vali",

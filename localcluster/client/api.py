@@ -266,8 +266,8 @@ class KubeApi:
         if status >= 300:
             message = content.get("message", text.decode(errors="replace"))
             causes = (content.get("details") or {}).get("causes") or ()
-            found = [one["reason"] for one in causes if one.get("reason")]
-            raise ApiError(status, content.get("reason", reason), message, found)
+            reasons = [cause["reason"] for cause in causes if cause.get("reason")]
+            raise ApiError(status, content.get("reason", reason), message, reasons)
         return content
 
     def _exchange(

@@ -49,9 +49,9 @@ class Request:
         return self.verb in WRITE_VERBS
 
     def __str__(self) -> str:
-        what = "/".join(part for part in (self.resource, self.subresource) if part) or self.uri
+        path = "/".join(part for part in (self.resource, self.subresource) if part) or self.uri
         return (
-            f"{self.time:%H:%M:%S.%f} {self.user} {self.verb} {what} {self.namespace}/{self.name} {self.code}"
+            f"{self.time:%H:%M:%S.%f} {self.user} {self.verb} {path} {self.namespace}/{self.name} {self.code}"
         )
 
 
@@ -143,13 +143,15 @@ class Audit:
         lines = self._read(since.offset if since else 0).splitlines()
         if namespace:  # a log of all tests so far has few lines of a single namespace
             lines = [line for line in lines if f'"{namespace}"'.encode() in line]
-        found = parse(lines)
-        return [request for request in found if all(getattr(request, k) == v for k, v in requested.items())]
+        requests = parse(lines)
+        return [
+            request for request in requests if all(getattr(request, k) == v for k, v in requested.items())
+        ]
 
     def writers(self, resource: str, name: str, namespace: str) -> Counter[str]:
         """Users with accepted writes to an object or its subresources, and the number of these writes."""
-        found = self.requests(writes=True, resource=resource, namespace=namespace, name=name)
-        return Counter(request.user for request in found if request.code < 300)
+        requests = self.requests(writes=True, resource=resource, namespace=namespace, name=name)
+        return Counter(request.user for request in requests if request.code < 300)
 
     def _read(self, offset: int) -> bytes:
         if not self._path.exists():

@@ -84,31 +84,35 @@ def granted() -> set[Right]:
         for document in yaml.safe_load_all(path.read_text())
         if isinstance(document, dict)
     ]
-    roles = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in documents if one.get("rules")}
+    roles = {
+        (document["kind"], document["metadata"]["name"]): document["rules"]
+        for document in documents
+        if document.get("rules")
+    }
     subject = {"kind": "ServiceAccount", "namespace": ACCOUNT[0], "name": ACCOUNT[1]}
-    bound = [one["roleRef"] for one in documents if subject in one.get("subjects", ())]
+    bound = [document["roleRef"] for document in documents if subject in document.get("subjects", ())]
     return {right for role in bound for rule in roles[role["kind"], role["name"]] for right in expanded(rule)}
 
 
 def used(requests: Iterable[Request]) -> Counter[Right]:
     """The rights that requests needed and had, with the number of requests. (A 404 is a response, too.)"""
     rights: Counter[Right] = Counter()
-    for one in requests:
-        resource = "/".join(part for part in (one.resource, one.subresource) if part)
-        if one.code not in (401, 403):
-            rights[one.group, resource, one.verb] += 1
-        if one.verb == "patch" and one.code == 201:  # server-side apply of a new object
-            rights[one.group, resource, "create"] += 1
+    for request in requests:
+        resource = "/".join(part for part in (request.resource, request.subresource) if part)
+        if request.code not in (401, 403):
+            rights[request.group, resource, request.verb] += 1
+        if request.verb == "patch" and request.code == 201:  # server-side apply of a new object
+            rights[request.group, resource, "create"] += 1
     return rights
 
 
 def summary(log: Path, known: Circumstances) -> Summary:
     """Summarize the requests of operators in an audit log."""
-    requests = [one for one in parse(_lines(log, known.operators)) if one.user in known.operators]
+    requests = [request for request in parse(_lines(log, known.operators)) if request.user in known.operators]
     return Summary(
         used(requests),
-        [str(one) for one in requests if one.is_forbidden and not known.excuse(one)],
-        [str(one) for one in requests if one.resource in PRIVATE],
+        [str(request) for request in requests if request.is_forbidden and not known.excuse(request)],
+        [str(request) for request in requests if request.resource in PRIVATE],
     )
 
 
@@ -123,11 +127,11 @@ def leave(folder: Path, log: Path, known: Circumstances) -> None:
     """Write the summary of a stopped control plane to the run's folder; nothing if it has no log."""
     if not (log.exists() and folder.is_dir()):
         return
-    found = summary(log, known)
+    totals = summary(log, known)
     content = {
-        "used": [[*right, count] for right, count in sorted(found.used.items())],
-        "denied": found.denied,
-        "private": found.private,
+        "used": [[*right, count] for right, count in sorted(totals.used.items())],
+        "denied": totals.denied,
+        "private": totals.private,
     }
     (folder / f"{uuid.uuid4().hex}.json").write_text(json.dumps(content))
 
@@ -137,23 +141,24 @@ def collect(folder: Path) -> Summary:
     together = Summary()
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text())
-        counts = Counter({(group, what, verb): count for group, what, verb, count in content["used"]})
+        counts = Counter({(group, resource, verb): count for group, resource, verb, count in content["used"]})
         together.add(Summary(counts, content["denied"], content["private"]))
     return together
 
 
-def complaints(found: Summary, allowed: Set[Right], *, whole: bool) -> list[str]:
+def complaints(totals: Summary, allowed: Set[Right], *, whole: bool) -> list[str]:
     """The faults of the roles or of the operator, a line each. Unused rights are a fault only if the `whole` of the
     tests ran."""
     lines = _shown(
-        "requests of the operator were denied: config/rbac lacks a right, or they are too many", found.denied
+        "requests of the operator were denied: config/rbac lacks a right, or they are too many", totals.denied
     )
     lines += _shown(
-        "requests of the operator for secrets or configmaps, which it has no use for", found.private
+        "requests of the operator for secrets or configmaps, which it has no use for", totals.private
     )
     if whole:
         unused = [
-            " ".join((verb, what, f"({group or 'core'})")) for group, what, verb in allowed - set(found.used)
+            " ".join((verb, resource, f"({group or 'core'})"))
+            for group, resource, verb in allowed - set(totals.used)
         ]
         lines += _shown(
             "rights in config/ that no end-to-end test used: needless, or not tested", sorted(unused)
@@ -161,8 +166,8 @@ def complaints(found: Summary, allowed: Set[Right], *, whole: bool) -> list[str]
     return lines
 
 
-def _shown(what: str, cases: list[str]) -> list[str]:
+def _shown(fault: str, cases: list[str]) -> list[str]:
     if not cases:
         return []
     more = [f"  … and {len(cases) - EXAMPLES} more"] if len(cases) > EXAMPLES else []
-    return [f"{len(cases)} {what}:", *(f"  {case}" for case in cases[:EXAMPLES]), *more]
+    return [f"{len(cases)} {fault}:", *(f"  {case}" for case in cases[:EXAMPLES]), *more]

@@ -24,14 +24,14 @@ def compact(plane: ControlPlane) -> int:
     return revision
 
 
-def _ask(plane: ControlPlane, what: str, question: dict[str, object]) -> dict[str, Any]:
+def _ask(plane: ControlPlane, operation: str, question: dict[str, object]) -> dict[str, Any]:
     address = next(
         flag.removeprefix(_FLAG) for flag in plane.processes["etcd"].argv if flag.startswith(_FLAG)
     )
-    request = urllib.request.Request(f"{address}/v3/kv/{what}", json.dumps(question).encode())
+    request = urllib.request.Request(f"{address}/v3/kv/{operation}", json.dumps(question).encode())
     with urllib.request.urlopen(request, timeout=10) as response:
-        found: dict[str, Any] = json.load(response)
-    return found
+        content: dict[str, Any] = json.load(response)
+    return content
 
 
 @contextlib.contextmanager

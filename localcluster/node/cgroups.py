@@ -54,7 +54,9 @@ def hierarchies() -> list[Path]:
     if not ROOT.is_dir() or (ROOT / "cgroup.controllers").exists():
         return []
     return sorted(
-        one for one in ROOT.iterdir() if one.is_dir() and not one.is_symlink() and one.name != UNIFIED
+        folder
+        for folder in ROOT.iterdir()
+        if folder.is_dir() and not folder.is_symlink() and folder.name != UNIFIED
     )
 
 
@@ -82,10 +84,10 @@ def remove(name: str) -> list[Path]:
 
 def remove_stale() -> None:
     """Remove the cgroups of killed runs: those without a process, whose owner is gone."""
-    names = {one.name for hierarchy in hierarchies() for one in hierarchy.glob(f"{_PREFIX}-*")}
+    names = {folder.name for hierarchy in hierarchies() for folder in hierarchy.glob(f"{_PREFIX}-*")}
     for name in names:
-        found = re.fullmatch(rf"{_PREFIX}-(\d+)-.+", name)
-        if found and not Path(f"/proc/{found[1]}").exists():
+        match = re.fullmatch(rf"{_PREFIX}-(\d+)-.+", name)
+        if match and not Path(f"/proc/{match[1]}").exists():
             list(_remove(name))
 
 

@@ -38,7 +38,7 @@ def why_not() -> str:
     missing = [name for name in ("unshare", "gcc") if shutil.which(name) is None]
     if missing:
         return f"real nodes need {' and '.join(missing)}"
-    there = {one.name for one in cgroups.hierarchies()}
+    there = {hierarchy.name for hierarchy in cgroups.hierarchies()}
     lacking = [name for name in _NEEDED_HIERARCHIES if name not in there]
     if lacking:
         return f"real nodes need cgroup v1, with {', '.join(lacking)} in {cgroups.ROOT}"

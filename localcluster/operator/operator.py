@@ -69,7 +69,7 @@ def install_custom_kinds(cluster: Cluster) -> None:
 def serves_mutating_policies(cluster: Cluster) -> bool:
     """Whether the API server has MutatingAdmissionPolicies, as in Kubernetes 1.36 and newer."""
     known = cluster.api.raw("GET", "/apis/admissionregistration.k8s.io/v1")["resources"]
-    return any(one["name"] == "mutatingadmissionpolicies" for one in known)
+    return any(resource["name"] == "mutatingadmissionpolicies" for resource in known)
 
 
 def _rule(group: str, resource: str, verb: str) -> Json:

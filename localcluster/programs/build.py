@@ -74,10 +74,10 @@ _OTHERS = "apiserver-"
 def _version(modules: str) -> str:
     """The version of Kubernetes that the go.mod of a folder of modules requires: `v1.30.14`."""
     text = (MODULES / modules / "go.mod").read_text()
-    found = re.search(r"^(?:require |\t)k8s\.io/kubernetes (\S+)", text, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^(?:require |\t)k8s\.io/kubernetes (\S+)", text, re.MULTILINE)
+    if match is None:
         raise BuildError(f"{modules}/go.mod requires no k8s.io/kubernetes")
-    return found[1]
+    return match[1]
 
 
 # Two folders of modules: their k8s.io versions differ, so they stay apart. Programs from our own source are apart, too:

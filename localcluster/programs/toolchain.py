@@ -45,13 +45,13 @@ def parse_version(text: str) -> Version | None:
 
 def required_version() -> Version:
     """The newest `go` line of the go.mod files."""
-    found = [
+    versions = [
         parse_version(line.removeprefix("go "))
         for path in sorted(MODULES.glob("*/go.mod"))
         for line in path.read_text().splitlines()
         if line.startswith("go ")
     ]
-    return max(version for version in found if version)
+    return max(version for version in versions if version)
 
 
 def pinned_version() -> Version:

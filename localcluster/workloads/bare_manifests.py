@@ -119,7 +119,9 @@ def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str,
     resources (100 percent of the requests) and a VPA; pods are replaced. `least` is the VPA's minAllowed, the start
     of the path."""
     target = {"type": "Utilization", "averageUtilization": 100}
-    reported = [{"type": "Resource", "resource": {"name": one, "target": target}} for one in metrics]
+    reported = [
+        {"type": "Resource", "resource": {"name": resource, "target": target}} for resource in metrics
+    ]
     changes: Json = {
         "blend": "Trajectory",
         "updateStrategy": {"type": "Rollout"},

@@ -37,13 +37,13 @@ def _replicas(times: range) -> list[int]:
     """Pods at each time; a pod is removed when it was not needed for six minutes."""
     wanted: list[int] = []
     count = 2
-    found = []
+    counts = []
     for at in times:
         needed = math.ceil((CPU_BASE * count + CPU_PER_UNIT * load(at)) / (0.7 * POD_CPU))
         wanted = [*wanted[-2:], min(MOST, max(2, needed))]
         count = max(wanted)
-        found.append(count)
-    return found
+        counts.append(count)
+    return counts
 
 
 def lines(end: int, days: int = DAYS) -> Iterator[str]:
@@ -51,7 +51,7 @@ def lines(end: int, days: int = DAYS) -> Iterator[str]:
     rows = _rows(end, days)
     yield from _per_pod("container_cpu_usage_seconds_total", 'container="app",image="web"', _cpu, rows)
     yield from _per_pod("container_memory_working_set_bytes", 'container="app",image="web"', _memory, rows)
-    yield from _per_pod("kube_pod_owner", 'owner_kind="ReplicaSet",owner_name="web-5c7"', _one, rows)
+    yield from _per_pod("kube_pod_owner", 'owner_kind="ReplicaSet",owner_name="web-5c7"', _constant, rows)
     labels = '{namespace="shop",replicaset="web-5c7",owner_kind="Deployment",owner_name="web"}'
     yield from (f"kube_replicaset_owner{labels} 1 {at}" for at, _ in rows)
     ready = 'kube_deployment_status_replicas_ready{namespace="shop",deployment="web"}'
@@ -80,15 +80,15 @@ def recorded(end: int, days: int = DAYS) -> Iterator[str]:
 
 def renamed(samples: Iterable[str], labels: Mapping[str, str]) -> Iterator[str]:
     """The samples with other label names."""
-    for one in samples:
+    for sample in samples:
         for before, after in labels.items():
-            one = re.sub(rf'([{{,]){before}="', rf'\1{after}="', one)
-        yield one
+            sample = re.sub(rf'([{{,]){before}="', rf'\1{after}="', sample)
+        yield sample
 
 
 def without(samples: Iterable[str], begin: int, end: int) -> Iterator[str]:
     """The samples without those from `begin` up to `end` (unix seconds)."""
-    return (one for one in samples if not begin <= int(one.rpartition(" ")[2]) < end)
+    return (sample for sample in samples if not begin <= int(sample.rpartition(" ")[2]) < end)
 
 
 Value = Callable[[int, int, float], float]
@@ -112,5 +112,5 @@ def _memory(at: int, count: int, before: float) -> float:
     return MEMORY_BASE + MEMORY_PER_UNIT * load(at) / count
 
 
-def _one(at: int, count: int, before: float) -> float:
+def _constant(at: int, count: int, before: float) -> float:
     return 1.0

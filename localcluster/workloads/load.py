@@ -133,12 +133,12 @@ class Load:
 
     def share_out(self) -> Usage:
         """Write each ready pod's share of the present total."""
-        found = self.api.list("Pod", self.namespace, self.selector)
-        pods = [pod for pod in found if is_ready(pod)]
+        listed = self.api.list("Pod", self.namespace, self.selector)
+        pods = [pod for pod in listed if is_ready(pod)]
         cpu, memory = self._now(self.cpu), self._now(self.memory)
         count = max(1, len(pods))
         # At least 1: metrics-server drops pods that use nothing.
-        holders = sum("deletionTimestamp" not in pod["metadata"] for pod in found)
+        holders = sum("deletionTimestamp" not in pod["metadata"] for pod in listed)
         each = max(1, round(self.base_memory + memory / max(1, holders if self.keeps_memory else count)))
         share = 1
         for pod in pods:
@@ -214,8 +214,8 @@ def await_pods(api: KubeApi, namespace: str, name: str) -> None:
     all of it."""
 
     def ready() -> bool:
-        found = api.get("Deployment", name, namespace)
-        return bool(found["status"]["readyReplicas"] >= found["spec"]["replicas"])
+        deployment = api.get("Deployment", name, namespace)
+        return bool(deployment["status"]["readyReplicas"] >= deployment["spec"]["replicas"])
 
     wait_for(ready, 60, f"the pods of the Deployment {namespace}/{name}")
 

@@ -67,14 +67,14 @@ class Pods(ABC):
     def get(self, name: str) -> Json:
         return self.api.get("Pod", name, self.namespace)
 
-    def until(self, name: str, test: Callable[[Json], object], what: str, timeout: float = 60) -> Json:
+    def until(self, name: str, test: Callable[[Json], object], expected: str, timeout: float = 60) -> Json:
         """The pod, once it passes the test."""
 
-        def found() -> Json | None:
+        def passing() -> Json | None:
             pod = self.get(name)
             return pod if test(pod) else None
 
-        return wait_for(found, timeout, f"{name} {what}", 0.05) or {}
+        return wait_for(passing, timeout, f"{name} {expected}", 0.05) or {}
 
     def delete(self, name: str) -> None:
         """Delete it, and wait until it is gone."""

@@ -26,7 +26,7 @@ class Versions:
 
     kubeconfig: Path
     namespace: str
-    found: list[tuple[float, Json]] = field(default_factory=list)
+    versions: list[tuple[float, Json]] = field(default_factory=list)
     _is_ending: bool = False
 
     def __enter__(self) -> Versions:
@@ -50,7 +50,9 @@ class Versions:
 
     def of(self, name: str, since: float = 0.0) -> list[tuple[float, Json]]:
         """The versions of a pod from then on (`time.time`)."""
-        return [(at, pod) for at, pod in list(self.found) if at >= since and pod["metadata"]["name"] == name]
+        return [
+            (at, pod) for at, pod in list(self.versions) if at >= since and pod["metadata"]["name"] == name
+        ]
 
     def _read(self) -> None:
         while True:
@@ -58,7 +60,7 @@ class Versions:
                 line = self._response.readline()
                 if not line:
                     return
-                self.found.append((time.time(), json.loads(line)["object"]))
+                self.versions.append((time.time(), json.loads(line)["object"]))
             except (OSError, ValueError, http.client.HTTPException):
                 if self._is_ending:  # the end of a connection is read without TLS
                     return
@@ -127,11 +129,11 @@ class RealPods(Pods):
     def only_pod(self, app: str) -> str:
         """The name of a Deployment's pod, once it is ready."""
 
-        def found() -> str:
-            ready = [one for one in self.api.list("Pod", self.namespace, f"app={app}") if is_ready(one)]
+        def ready_pod() -> str:
+            ready = [pod for pod in self.api.list("Pod", self.namespace, f"app={app}") if is_ready(pod)]
             return str(ready[0]["metadata"]["name"]) if ready else ""
 
-        return wait_for(found, 60, f"the pod of {app} is ready")
+        return wait_for(ready_pod, 60, f"the pod of {app} is ready")
 
     def await_used(self, name: str, memory: int) -> None:
         wait_for(lambda: self.cgroup(name).usage > memory * MIB, 30, f"{memory} MiB are used")
@@ -147,37 +149,37 @@ class RealPods(Pods):
 
     def node_of(self, pod: Json) -> Node:
         """The node of a pod that has been placed."""
-        (node,) = (one for one in self.nodes if one.name == pod["spec"]["nodeName"])
+        (node,) = (node for node in self.nodes if node.name == pod["spec"]["nodeName"])
         return node
 
 
 def status(pod: Json) -> Json:
     """The status of its container; empty if it has none yet."""
-    found: list[Json] = pod.get("status", {}).get("containerStatuses") or [{}]
-    return found[0]
+    statuses: list[Json] = pod.get("status", {}).get("containerStatuses") or [{}]
+    return statuses[0]
 
 
 def applied(pod: Json) -> Json:
     """The actual resources of its container, reported by the kubelet."""
-    found: Json = status(pod).get("resources") or {}
-    return found
+    resources: Json = status(pod).get("resources") or {}
+    return resources
 
 
 def asked(pod: Json) -> Json:
     """The requested resources of its container."""
-    found: Json = pod["spec"]["containers"][0].get("resources") or {}
-    return found
+    resources: Json = pod["spec"]["containers"][0].get("resources") or {}
+    return resources
 
 
 def condition(pod: Json, type_: str) -> Json | None:
     """A condition of the pod."""
     conditions = pod.get("status", {}).get("conditions") or ()
-    return next((one for one in conditions if one["type"] == type_), None)
+    return next((entry for entry in conditions if entry["type"] == type_), None)
 
 
 def is_resized(pod: Json) -> bool:
     """Whether its container has the requested resources, and the kubelet reports no resize."""
-    conditions = [condition(pod, one) for one in ("PodResizeInProgress", "PodResizePending")]
+    conditions = [condition(pod, kind) for kind in ("PodResizeInProgress", "PodResizePending")]
     return asked(pod) == applied(pod) and not any(conditions)
 
 

@@ -160,7 +160,7 @@ class Scenario(View):
     ) -> None:
         """The VPA recommender: recommend for a container (and `others`: container to target), as it has done since
         `since` (two hours ago)."""
-        reported = [entry(one, wanted) for one, wanted in {container: target, **(others or {})}.items()]
+        reported = [entry(name, wanted) for name, wanted in {container: target, **(others or {})}.items()]
         provided = condition("RecommendationProvided", "True", "", since or ago(hours=2))
         status = {"conditions": [provided], "recommendation": {"containerRecommendations": reported}}
         self.api.patch_status("VerticalPodAutoscaler", name or self.name, self.namespace, status)
@@ -253,8 +253,8 @@ class Scenario(View):
         if LAST_APPLIED in self.target["metadata"].get("annotations", {}):
             body = {"metadata": {"annotations": {LAST_APPLIED: json.dumps(_aged(self.record, times, age))}}}
             generation = self.api.patch(self.kind, self.name, self.namespace, body)["metadata"]["generation"]
-            seen = {"observedGeneration": generation}  # it counts annotations as well
-            self.api.patch_status(self.kind, self.name, self.namespace, seen)
+            observed = {"observedGeneration": generation}  # it counts annotations as well
+            self.api.patch_status(self.kind, self.name, self.namespace, observed)
         axes = _aged(self.status["axes"], times, age)
         self.api.patch_status("Hvpa", self.name, self.namespace, {"axes": axes})
 
@@ -281,8 +281,8 @@ class Scenario(View):
         a minute. From now on there are pods, which `minutes_under` replaces as well."""
         self.has_pods = True
         selector = f"app={self.name}"
-        for one in self.api.list("Pod", self.namespace, selector):
-            self.api.delete("Pod", one["metadata"]["name"], self.namespace)
+        for pod in self.api.list("Pod", self.namespace, selector):
+            self.api.delete("Pod", pod["metadata"]["name"], self.namespace)
         for _ in range(self.replicas):
             self.pod(str(next(_numbers)), conditions=[condition("Ready", "True", "", ago(minutes=1))])
 
@@ -293,18 +293,18 @@ def _container_status(changes: Json) -> Json:
 
 def _requests(workload: Json) -> dict[str, int]:
     """The requests of each pod of a workload, all containers together, in millicores and bytes."""
-    found: dict[str, int] = {"cpu": 0, "memory": 0}
+    totals: dict[str, int] = {"cpu": 0, "memory": 0}
     for container in workload["spec"]["template"]["spec"]["containers"]:
         requests = container["resources"].get("requests", {})
-        found["cpu"] += parse_cpu(requests.get("cpu", 0))
-        found["memory"] += parse_memory(requests.get("memory", 0))
-    return found
+        totals["cpu"] += parse_cpu(requests.get("cpu", 0))
+        totals["memory"] += parse_memory(requests.get("memory", 0))
+    return totals
 
 
 def _aged(record: Any, times: frozenset[str], age: dt.timedelta) -> Any:
     """The same record with these of its times moved back by `age`."""
     if isinstance(record, list):
-        return [_aged(one, times, age) for one in record]
+        return [_aged(entry, times, age) for entry in record]
     if not isinstance(record, dict):
         return record
     return {
@@ -315,8 +315,8 @@ def _aged(record: Any, times: frozenset[str], age: dt.timedelta) -> Any:
 
 def parallel(scenarios: list[Scenario]) -> list[Scenario]:
     """Create several scenarios, and only then wait for their HPAs and VPAs."""
-    for one in scenarios:
-        one.create(wait=False)
-    for one in scenarios:
-        one.await_owned()
+    for scenario in scenarios:
+        scenario.create(wait=False)
+    for scenario in scenarios:
+        scenario.await_owned()
     return scenarios

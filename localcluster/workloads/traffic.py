@@ -68,7 +68,8 @@ def recovered(answers: Mapping[int, Answers], begin: float, end: float, goal: fl
 def together(seconds: Sequence[Answers]) -> Answers:
     """The requests of several seconds."""
     return Answers(
-        sum(one.failed for one in seconds), tuple(took for one in seconds for took in one.milliseconds)
+        sum(answers.failed for answers in seconds),
+        tuple(took for answers in seconds for took in answers.milliseconds),
     )
 
 
@@ -76,9 +77,9 @@ def read(text: str) -> dict[int, Answers]:
     """The output of the program: seconds of the clock, each with its requests. An incomplete line is omitted."""
     lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
     return {
-        one["second"]: Answers(one["failed"], tuple(one["milliseconds"] or ()))
-        for one in lines
-        if isinstance(one, dict)
+        entry["second"]: Answers(entry["failed"], tuple(entry["milliseconds"] or ()))
+        for entry in lines
+        if isinstance(entry, dict)
     }
 
 

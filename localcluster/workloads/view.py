@@ -80,8 +80,10 @@ class View:
     def resources(self, container: str = "app") -> Json:
         """The resources of a container in the workload's template."""
         containers = self.target["spec"]["template"]["spec"]["containers"]
-        found: Json = next(one for one in containers if one["name"] == container).get("resources", {})
-        return found
+        resources: Json = next(entry for entry in containers if entry["name"] == container).get(
+            "resources", {}
+        )
+        return resources
 
     @property
     def requests(self) -> Json:
@@ -99,35 +101,37 @@ class View:
         """The versions of the workload's spec from its creation to now, an entry for each write, from the API server's
         audit log."""
         resource = f"{self.kind.lower()}s"
-        found = [Version(1, 0, 0)]
-        for one in audit.requests(resource=resource, namespace=self.namespace, name=self.name, writes=True):
-            spec = (one.body or {}).get("spec")
-            if not spec or one.subresource or one.code >= 300:
+        versions = [Version(1, 0, 0)]
+        for request in audit.requests(
+            resource=resource, namespace=self.namespace, name=self.name, writes=True
+        ):
+            spec = (request.body or {}).get("spec")
+            if not spec or request.subresource or request.code >= 300:
                 continue
             containers = spec.get("template", {}).get("spec", {}).get("containers", [{}])
             requests = containers[0].get("resources", {}).get("requests", {})
-            before = found[-1]
-            found.append(
+            before = versions[-1]
+            versions.append(
                 Version(
                     spec.get("replicas", before.replicas),
                     parse_cpu(requests["cpu"]) if "cpu" in requests else before.cpu,
                     parse_memory(requests["memory"]) if "memory" in requests else before.memory,
                 )
             )
-        return found[1:]
+        return versions[1:]
 
     def patches(self, audit: Audit, user: str, since: Mark | None = None) -> list[Json]:
         """The spec in each accepted patch of the workload by this user, in order."""
         plural = f"{self.kind.lower()}s"
-        found = audit.requests(since, user=user, resource=plural, namespace=self.namespace, code=200)
-        accepted = [one for one in found if one.verb == "patch" and one.name == self.name]
-        return [(one.body or {}).get("spec", {}) for one in accepted]
+        requests = audit.requests(since, user=user, resource=plural, namespace=self.namespace, code=200)
+        accepted = [request for request in requests if request.verb == "patch" and request.name == self.name]
+        return [(request.body or {}).get("spec", {}) for request in accepted]
 
     def recommends(self, replicas: int, **requests: str) -> bool:
         """Whether the status recommends these replicas, and for the first container these requests."""
-        found = self.status["recommended"]
-        recommended: dict[str, str] = found["containers"][0]["requests"] if requests else {}
-        return bool(found["replicas"] == replicas and requests.items() <= recommended.items())
+        recommended_size = self.status["recommended"]
+        recommended: dict[str, str] = recommended_size["containers"][0]["requests"] if requests else {}
+        return bool(recommended_size["replicas"] == replicas and requests.items() <= recommended.items())
 
     def last_scale_time(self, axis: str) -> dt.datetime:
         """The time of the operator's last change of the workload on this axis."""
@@ -135,23 +139,23 @@ class View:
 
     def condition(self, kind: str) -> Json:
         """A condition of the Hvpa; empty if there is none."""
-        return next((one for one in self.status.get("conditions", []) if one["type"] == kind), {})
+        return next((entry for entry in self.status.get("conditions", []) if entry["type"] == kind), {})
 
     def events(self, reason: str | None = None) -> list[Json]:
         """The Events on the Hvpa."""
         return [
-            one
-            for one in self.api.list("Event", self.namespace)
-            if one["involvedObject"]["name"] == self.name
-            and one["involvedObject"]["kind"] == "Hvpa"
-            and reason in (None, one["reason"])
+            event
+            for event in self.api.list("Event", self.namespace)
+            if event["involvedObject"]["name"] == self.name
+            and event["involvedObject"]["kind"] == "Hvpa"
+            and reason in (None, event["reason"])
         ]
 
     # --- waiting -----------------------------------------------------------------------------------------------------
-    def soon(self, predicate: Callable[[], Value], what: str, timeout: float = TIMEOUT) -> Value:
+    def soon(self, predicate: Callable[[], Value], expected: str, timeout: float = TIMEOUT) -> Value:
         """Wait until the predicate holds; if it does not, the error contains the state of the Hvpa."""
         return wait_for(
-            predicate, timeout, lambda: f"{what} for {self.name}; {self._described()}", FIRST_LOOK
+            predicate, timeout, lambda: f"{expected} for {self.name}; {self._described()}", FIRST_LOOK
         )
 
     def await_replicas(self, count: int, timeout: float = TIMEOUT) -> None:
@@ -178,11 +182,11 @@ class View:
     def await_ready(self) -> Json:
         """Wait until `Ready` is True, whatever the reason."""
 
-        def found() -> Json | None:
+        def ready() -> Json | None:
             now = self.condition("Ready")
             return now if now.get("status") == "True" else None
 
-        return self.soon(found, "condition Ready=True") or {}
+        return self.soon(ready, "condition Ready=True") or {}
 
     def await_reason_gone(self, reason: str) -> None:
         """Wait until `Ready` has another reason."""
@@ -190,23 +194,23 @@ class View:
 
     def await_event(self, reason: str, text: str = "", timeout: float = TIMEOUT) -> Json:
         """Wait for an Event on the Hvpa whose message contains a text."""
-        found = self.soon(
-            lambda: [one for one in self.events(reason) if text in one["message"]],
+        events = self.soon(
+            lambda: [event for event in self.events(reason) if text in event["message"]],
             f"event {reason} {text!r}",
             timeout,
         )
-        return found[0]
+        return events[0]
 
     def blocked(self, reason: str, axis: str | None = None, direction: str | None = None) -> Json | None:
         """The entry of `lastBlockedScaling` with this reason, if there is one."""
-        for one in self.status.get("lastBlockedScaling", []):
+        for entry in self.status.get("lastBlockedScaling", []):
             if (
-                one["reason"] == reason
-                and axis in (None, one["axis"])
-                and direction in (None, one["direction"])
+                entry["reason"] == reason
+                and axis in (None, entry["axis"])
+                and direction in (None, entry["direction"])
             ):
-                found: Json = one
-                return found
+                matching: Json = entry
+                return matching
         return None
 
     def await_blocked(self, reason: str, axis: str, direction: str = "up", timeout: float = TIMEOUT) -> Json:
@@ -249,7 +253,7 @@ class View:
         def reported() -> bool:
             now = self.hvpa
             conditions = now["status"]["conditions"]
-            return all(one["observedGeneration"] == now["metadata"]["generation"] for one in conditions)
+            return all(entry["observedGeneration"] == now["metadata"]["generation"] for entry in conditions)
 
         self.soon(reported, "a settled status")
 

@@ -215,8 +215,8 @@ async def check(
             filtered = await tab.evaluate(COUNTS)
     tab.complaints += overlaps
     refuse(tab, counts, used, filtered)
-    seen = ", ".join(f"{counts[what]} {what}" for what in ("plots", "lines", "marks", "events"))
-    return seen, picture
+    summary = ", ".join(f"{counts[kind]} {kind}" for kind in ("plots", "lines", "marks", "events"))
+    return summary, picture
 
 
 def refuse(tab: Tab, counts: dict[str, Any], used: dict[str, Any], filtered: dict[str, Any]) -> None:
@@ -224,7 +224,7 @@ def refuse(tab: Tab, counts: dict[str, Any], used: dict[str, Any], filtered: dic
     faults = [*tab.complaints, *(f"it asks for {url}" for url in tab.asked_for)]
     if counts["scenarios"] < 1 or counts["plots"] != 2 * counts["scenarios"]:
         faults.append(f"two plots for each scenario should be drawn: {counts}")
-    if not all(counts[what] for what in ("lines", "marks", "rows", "sentences")):
+    if not all(counts[kind] for kind in ("lines", "marks", "rows", "sentences")):
         faults.append(f"lines, marks, rows or sentences are missing: {counts}")
     if not all(used.values()):
         faults.append(f"the plots don't answer mouse and keys: {used}")
@@ -349,7 +349,7 @@ class Tab:
             details = params["exceptionDetails"]
             self.complaints.append(str(details.get("exception", {}).get("description", details["text"])))
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
-            self.complaints.append(" ".join(str(one.get("value", "")) for one in params["args"]))
+            self.complaints.append(" ".join(str(argument.get("value", "")) for argument in params["args"]))
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
             self.complaints.append(str(params["entry"]["text"]))
         elif method == "Network.requestWillBeSent":

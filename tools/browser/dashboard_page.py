@@ -41,12 +41,12 @@ class Page:
 
     async def until(self, script: str, timeout: float = TIMEOUT) -> Any:
         """Return the result of a script on the page once it is true. Raises PageError."""
-        end, found = time.monotonic() + timeout, None
+        end, value = time.monotonic() + timeout, None
         while time.monotonic() < end:
-            if found := await self.tab.evaluate(script):
-                return found
+            if value := await self.tab.evaluate(script):
+                return value
             await asyncio.sleep(0.1)
-        raise PageError("; ".join([f"{script} is {found!r}", *self.tab.complaints]))
+        raise PageError("; ".join([f"{script} is {value!r}", *self.tab.complaints]))
 
     async def press(self, *keys: str) -> None:
         """Press these keys in order."""
@@ -123,10 +123,10 @@ async def take(
             await page.tab.evaluate(f"location.hash = '#/{hvpa}'; 1")
             await asyncio.sleep(seconds)
             await page.until("document.querySelectorAll('figure[data-values]').length > 3")
-            one = await page.picture()
+            details = await page.picture()
             if page.tab.complaints:
                 raise PageError("; ".join(page.tab.complaints))
-            return table, one
+            return table, details
 
 
 def main() -> int:
@@ -143,11 +143,11 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory(prefix="hvpa-dashboard-") as folder:
         try:
-            found = asyncio.run(take(browser, args.kubeconfig, args.hvpa, args.seconds, Path(folder)))
+            pictures = asyncio.run(take(browser, args.kubeconfig, args.hvpa, args.seconds, Path(folder)))
         except PageError as error:
             print(error, file=sys.stderr)
             return 1
-    for name, picture in zip(("dashboard.png", "dashboard-hvpa.png"), found, strict=True):
+    for name, picture in zip(("dashboard.png", "dashboard-hvpa.png"), pictures, strict=True):
         if len(picture) > LARGEST:
             print(f"{name}: {len(picture):,} bytes are more than {LARGEST:,}", file=sys.stderr)
             return 1

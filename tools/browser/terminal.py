@@ -33,12 +33,12 @@ async def pictures(page: Page, shown: Mapping[str, str]) -> dict[str, bytes]:
     await page.until("location.href === 'about:blank'")
     await page.tab.evaluate(f"document.head.innerHTML = {json.dumps(f'<style>{LOOK % font}</style>')}; 1")
     await page.tab.evaluate("document.fonts.load('13px terminal').then(() => 1)")
-    found = {}
+    drawn = {}
     for name, text in shown.items():
         body = json.dumps(f"<pre>{html.escape(text)}</pre>")
         await page.resize(WIDTH, 10)
         await page.tab.evaluate(f"document.body.innerHTML = {body}; 1")
         height = await page.tab.evaluate("document.querySelector('pre').getBoundingClientRect().height")
         await page.resize(WIDTH, math.ceil(height))
-        found[name] = await page.picture()
-    return found
+        drawn[name] = await page.picture()
+    return drawn

@@ -46,30 +46,30 @@ def main() -> int:
         "--ignore", action="append", default=[], metavar="ID", help="a vulnerability that is known"
     )
     args = parser.parse_args()
-    found = check(ROOT)
-    report("the lock files fit what is asked for; all is pinned with hashes; licences are accepted", found)
+    findings = check(ROOT)
+    report("the lock files fit what is asked for; all is pinned with hashes; licences are accepted", findings)
     if not args.offline:
-        found += _ask("known vulnerabilities", audit_services.vulnerabilities(ROOT / LOCK, args.ignore))
+        findings += _ask("known vulnerabilities", audit_services.vulnerabilities(ROOT / LOCK, args.ignore))
         if not args.quick:
-            found += _ask("withdrawn releases", audit_services.withdrawn(ROOT / LOCK))
-    return 1 if found else 0
+            findings += _ask("withdrawn releases", audit_services.withdrawn(ROOT / LOCK))
+    return 1 if findings else 0
 
 
-def report(good: str, found: list[str]) -> None:
+def report(good: str, findings: list[str]) -> None:
     """Print the findings, or `good` if there are none."""
-    for line in found or [f"audit: {good}"]:
+    for line in findings or [f"audit: {good}"]:
         print(line if line.startswith("audit: ") else f"audit: {line}")
 
 
-def _ask(what: str, response: audit_services.Answer) -> list[str]:
+def _ask(subject: str, response: audit_services.Answer) -> list[str]:
     """Print and return a service's findings; none if it can't be reached."""
     if response.reason:
-        print(f"audit: {what}: could not be done: {response.reason}")
-    elif not response.found:
-        print(f"audit: no {what} ({response.source})")
-    if response.found:
-        report("", list(response.found))
-    return list(response.found)
+        print(f"audit: {subject}: could not be done: {response.reason}")
+    elif not response.findings:
+        print(f"audit: no {subject} ({response.source})")
+    if response.findings:
+        report("", list(response.findings))
+    return list(response.findings)
 
 
 def check(root: Path) -> list[str]:
@@ -81,17 +81,17 @@ def check(root: Path) -> list[str]:
     lines = (root / DOCS).read_text().splitlines()
     docs = tuple(line for line in lines if not line.startswith("#"))
     declared = {**read_project(root / "pyproject.toml").requirements, DOCS_LOCK: docs}
-    found = []
+    findings = []
     for name, pins in locks.items():
-        found += [
+        findings += [
             f"{name}: {line}" for line in (*_pinned(pins), *_declared(pins, declared[name]), *_wanted(pins))
         ]
-    found += [
+    findings += [
         f"{LOCK}: {name} {pin.version} is not what {DEV_LOCK} has, so not what is tested"
         for name, pin in locks[LOCK].items()
         if name not in locks[DEV_LOCK] or locks[DEV_LOCK][name].version != pin.version
     ]
-    return found + [f"{LOCK}: {line}" for line in _licences(locks[LOCK])]
+    return findings + [f"{LOCK}: {line}" for line in _licences(locks[LOCK])]
 
 
 def _pinned(pins: dict[str, Pin]) -> list[str]:

@@ -43,7 +43,7 @@ PIP_INSTALL = [
 class Answer:
     """The findings, a line each, and their source; or the `reason` if not all dependencies could be checked."""
 
-    found: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     source: str = ""
     reason: str = ""
 
@@ -52,11 +52,11 @@ def vulnerabilities(lock: Path, ignored: list[str]) -> Answer:
     """Return known vulnerabilities of the pins in a lock file."""
     reasons = []
     for service in SERVICES:
-        flags = [flag for one in ignored for flag in ("--ignore-vuln", one)]
+        flags = [flag for identifier in ignored for flag in ("--ignore-vuln", identifier)]
         options = [*PIP_AUDIT, "--requirement", str(lock), "--vulnerability-service", service]
         done = _run([sys.executable, "-m", "pip_audit", *options, *flags], SECONDS)
         response = read_audit(service, done)
-        if response.found or not response.reason:
+        if response.findings or not response.reason:
             return response
         reasons.append(response.reason)
     return Answer(reason="; ".join(reasons))
@@ -70,17 +70,18 @@ def read_audit(service: str, done: subprocess.CompletedProcess[str] | str) -> An
         entries: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError, TypeError):
         return Answer(reason=f"{service}: {_last_line(done.stderr)}")
-    found = tuple(
-        f"{entry['name']} {entry['version']}: {one['id']}, mended in {', '.join(one['fix_versions']) or 'no release'}"
+    findings = tuple(
+        f"{entry['name']} {entry['version']}: {advisory['id']}, mended in "
+        f"{', '.join(advisory['fix_versions']) or 'no release'}"
         for entry in entries
-        for one in entry.get("vulns", ())
+        for advisory in entry.get("vulns", ())
     )
     unknown = [entry["name"] for entry in entries if "skip_reason" in entry]
     if unknown or not entries:
         return Answer(
-            found, service, f"{service}: knows nothing of {len(unknown)} of {len(entries)} dependencies"
+            findings, service, f"{service}: knows nothing of {len(unknown)} of {len(entries)} dependencies"
         )
-    return Answer(found, service)
+    return Answer(findings, service)
 
 
 def withdrawn(lock: Path) -> Answer:
@@ -98,12 +99,12 @@ def read_report(done: subprocess.CompletedProcess[str] | str, report: str) -> An
     if done.returncode != 0:
         return Answer(reason=_last_line(done.stderr))
     entries: list[dict[str, Any]] = json.loads(report)["install"]
-    found = tuple(
+    findings = tuple(
         f"{entry['metadata']['name']} {entry['metadata']['version']} was withdrawn by its authors"
         for entry in entries
         if entry.get("is_yanked")
     )
-    return Answer(found, "the package index")
+    return Answer(findings, "the package index")
 
 
 def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str] | str:

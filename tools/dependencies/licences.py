@@ -36,27 +36,28 @@ _SPDX = re.compile(r"[A-Za-z0-9.+-]+(?: (?:AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 def licence_of(name: str, version: str) -> str | None:
     """Return the licence as an SPDX expression; None if this version is not installed or states none."""
     try:
-        found = metadata.metadata(name)
+        fields = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         return None
-    if found["Version"] != version:
+    if fields["Version"] != version:
         return None
-    if "License-Expression" in found:
-        return found["License-Expression"]
+    if "License-Expression" in fields:
+        return fields["License-Expression"]
     reported = [
         line.rpartition(" :: ")[2]
-        for line in found.get_all("Classifier") or []
+        for line in fields.get_all("Classifier") or []
         if line.startswith("License ::")
     ]
-    known = [CLASSIFIERS[one] for one in reported if one in CLASSIFIERS]
+    known = [CLASSIFIERS[classifier] for classifier in reported if classifier in CLASSIFIERS]
     if known:
         return " OR ".join(sorted(set(known)))
-    text = found["License"] or ""  # None if missing
+    text = fields["License"] or ""  # None if missing
     return text if _SPDX.fullmatch(text) and len(text) < 60 else None
 
 
 def is_accepted(expression: str) -> bool:
     """Whether we accept the licence: any of alternatives (OR), all of a combination (AND). Parentheses do not occur."""
     return any(
-        all(one in ACCEPTED for one in alternative.split(" AND ")) for alternative in expression.split(" OR ")
+        all(licence in ACCEPTED for licence in alternative.split(" AND "))
+        for alternative in expression.split(" OR ")
     )

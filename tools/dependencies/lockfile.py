@@ -43,15 +43,15 @@ def read_lock(path: Path) -> dict[str, Pin]:
     for entry in _entries(path.read_text()):
         requirement, *comments = entry
         words = _MARKER.sub("", requirement).split()
-        found = _PIN.fullmatch(words[0])
+        match = _PIN.fullmatch(words[0])
         hashes = [_HASH.fullmatch(word) for word in words[1:]]
-        if found is None or not all(hashes):
+        if match is None or not all(hashes):
             raise LockError(
                 f"{path.name}: {words[0]} is not pinned as NAME==VERSION with SHA-256 hashes only"
             )
-        name = canonicalize_name(found[1])
-        digests = tuple(sorted(one[1] for one in hashes if one is not None))
-        pins[name] = Pin(name, found[2], digests, _wanted_by(comments))
+        name = canonicalize_name(match[1])
+        digests = tuple(sorted(digest[1] for digest in hashes if digest is not None))
+        pins[name] = Pin(name, match[2], digests, _wanted_by(comments))
     return pins
 
 
@@ -72,8 +72,8 @@ def _wanted_by(comments: list[str]) -> frozenset[str]:
     """Return the names after `# via`."""
     reported = " ".join(line.lstrip("# ") for line in comments)
     _, _, names = reported.partition("via ")
-    found = re.findall(r"([A-Za-z0-9._-]+)(?: \([^)]*\))?", names.partition("The following")[0])
-    return frozenset(canonicalize_name(name) for name in found)
+    names_wanting = re.findall(r"([A-Za-z0-9._-]+)(?: \([^)]*\))?", names.partition("The following")[0])
+    return frozenset(canonicalize_name(name) for name in names_wanting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,12 +100,12 @@ def _download(package: Package, path: Path) -> None:
             raise ImageError(
                 "apt-get is needed: the base is made of Debian's packages (Debian 12)"
             ) from error
-        found = list(Path(folder).glob("*.deb"))
-        if done.returncode or len(found) != 1:
+        downloads = list(Path(folder).glob("*.deb"))
+        if done.returncode or len(downloads) != 1:
             raise ImageError(refusal(wanted, done.stderr))
-        if _sha256(found[0]) != package.sha256:
+        if _sha256(downloads[0]) != package.sha256:
             raise ImageError(f"{wanted} is not the file that image.lock names: its SHA-256 differs")
-        found[0].replace(path)
+        downloads[0].replace(path)
 
 
 def refusal(wanted: str, complaint: str) -> str:
@@ -121,23 +121,23 @@ def refusal(wanted: str, complaint: str) -> str:
 
 def unpack(files: dict[Package, Path]) -> Entries:
     """Return the base's files."""
-    found: dict[str, File | Link | Folder] = dict(_MADE)
+    entries: dict[str, File | Link | Folder] = dict(_MADE)
     certificates = {}
     for package, path in files.items():
         for name, entry in entries_of(_run("dpkg-deb", "--fsys-tarfile", str(path))).items():
             if name.startswith("usr/share/ca-certificates/") and isinstance(entry, File):
                 certificates[name] = entry.content
             else:
-                found[name] = entry
+                entries[name] = entry
         # Image scanners look for packages here if there is no dpkg database.
-        found[f"var/lib/dpkg/status.d/{package.name}"] = File(_run("dpkg-deb", "--field", str(path)))
-    found[_BUNDLE] = File(b"".join(certificates[name].rstrip() + b"\n" for name in sorted(certificates)))
-    return found
+        entries[f"var/lib/dpkg/status.d/{package.name}"] = File(_run("dpkg-deb", "--field", str(path)))
+    entries[_BUNDLE] = File(b"".join(certificates[name].rstrip() + b"\n" for name in sorted(certificates)))
+    return entries
 
 
 def entries_of(archive: bytes) -> dict[str, File | Link | Folder]:
     """Return the files of a package to keep, by their paths in the image."""
-    found: dict[str, File | Link | Folder] = {}
+    entries: dict[str, File | Link | Folder] = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in tar:
             name = posixpath.normpath(member.name).lstrip("/")
@@ -146,12 +146,12 @@ def entries_of(archive: bytes) -> dict[str, File | Link | Folder]:
             top, _, rest = name.partition("/")
             placed = f"{_MERGED[top]}/{rest}" if top in _MERGED else name
             if member.issym():
-                found[placed] = Link(member.linkname)
+                entries[placed] = Link(member.linkname)
             elif member.isfile() and (file := tar.extractfile(member)) is not None:
-                found[placed] = File(file.read(), 0o755 if member.mode & 0o111 else 0o644)
+                entries[placed] = File(file.read(), 0o755 if member.mode & 0o111 else 0o644)
             elif not member.isdir():
                 raise ImageError(f"/{name} is neither file nor link nor folder: the image can't hold it")
-    return found
+    return entries
 
 
 def is_kept(name: str) -> bool:
@@ -159,8 +159,8 @@ def is_kept(name: str) -> bool:
     because they lead to the copyright."""
     if fnmatch.fnmatchcase(name, "usr/share/doc/*") and name.count("/") == 3:
         return True
-    return any(fnmatch.fnmatchcase(name, one) for one in _KEPT) and not any(
-        fnmatch.fnmatchcase(name, one) for one in _DROPPED
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _KEPT) and not any(
+        fnmatch.fnmatchcase(name, pattern) for pattern in _DROPPED
     )
 
 

@@ -18,7 +18,7 @@ def settings(text: str, base: Mapping[str, str]) -> dict[str, Any]:
     """Return the configuration (OCI image-spec) of a Dockerfile's image, on a base with these environment variables.
     Raises ImageError for an instruction that would add something that `make image` does not."""
     environment, labels = dict(base), dict[str, str]()
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for instruction, rest in stages(text)[-1]:
         match instruction:
             case "ENV":
@@ -26,33 +26,33 @@ def settings(text: str, base: Mapping[str, str]) -> dict[str, Any]:
             case "LABEL":
                 labels |= dict(_pairs(rest))
             case "USER":
-                found["User"] = rest
+                fields["User"] = rest
             case "EXPOSE":
-                found["ExposedPorts"] = {f"{port}/tcp": {} for port in rest.split()}
+                fields["ExposedPorts"] = {f"{port}/tcp": {} for port in rest.split()}
             case "ENTRYPOINT":
-                found["Entrypoint"] = _words(rest)
+                fields["Entrypoint"] = _words(rest)
             case "CMD":
-                found["Cmd"] = _words(rest)
+                fields["Cmd"] = _words(rest)
             case "COPY" if rest == COPIED:
                 pass
             case _:
                 raise ImageError(
                     f"make image has nothing for this line of the Dockerfile: {instruction} {rest}"
                 )
-    return {**found, "Env": [f"{name}={value}" for name, value in environment.items()], "Labels": labels}
+    return {**fields, "Env": [f"{name}={value}" for name, value in environment.items()], "Labels": labels}
 
 
 def stages(text: str) -> list[list[tuple[str, str]]]:
     """Return the instructions of each stage of a Dockerfile, each with its arguments."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    found: list[list[tuple[str, str]]] = []
+    stages_so_far: list[list[tuple[str, str]]] = []
     for line in re.sub(r"\\\n\s*", "", "\n".join(lines)).splitlines():
         instruction, _, rest = line.strip().partition(" ")
         if instruction == "FROM":
-            found.append([])
-        elif found:  # arguments for FROM precede the first stage
-            found[-1].append((instruction, rest.strip()))
-    return found
+            stages_so_far.append([])
+        elif stages_so_far:  # arguments for FROM precede the first stage
+            stages_so_far[-1].append((instruction, rest.strip()))
+    return stages_so_far
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -70,4 +70,4 @@ def _words(text: str) -> Sequence[str]:
 
 
 def _expand(value: str, environment: Mapping[str, str]) -> str:
-    return re.sub(r"\$\{?(\w+)\}?", lambda found: environment.get(found[1], ""), value)
+    return re.sub(r"\$\{?(\w+)\}?", lambda match: environment.get(match[1], ""), value)

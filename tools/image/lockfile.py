@@ -54,26 +54,26 @@ class Package:
 
 def read(path: Path, architecture: str) -> list[Package]:
     """Return the packages of a lock file. Raises ImageError if a package is missing or of another architecture."""
-    found = []
+    packages = []
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
             match = _LINE.fullmatch(line)
             if match is None:
                 raise ImageError(f"{path.name}: not NAME VERSION ARCHITECTURE sha256:…: {line}")
-            found.append(Package(*match.groups()))
-    if sorted(one.name for one in found) != sorted(PACKAGES):
+            packages.append(Package(*match.groups()))
+    if sorted(package.name for package in packages) != sorted(PACKAGES):
         raise ImageError(f"{path.name} has other packages than tools/image/lockfile.py: run make image-lock")
-    if others := {one.architecture for one in found} - {architecture, "all"}:
+    if others := {package.architecture for package in packages} - {architecture, "all"}:
         raise ImageError(
             f"{path.name} is for {', '.join(sorted(others))}, and this machine is {architecture}: "
             "run make image-lock for an image of its own"
         )
-    return found
+    return packages
 
 
 def render(packages: Iterable[Package]) -> str:
     """Return the text of a lock file."""
-    return HEADER + "".join(f"{one}\n" for one in sorted(packages, key=lambda one: one.name))
+    return HEADER + "".join(f"{package}\n" for package in sorted(packages, key=lambda package: package.name))
 
 
 def offered() -> list[Package]:
@@ -90,15 +90,15 @@ def offered() -> list[Package]:
 def parse(text: str) -> list[Package]:
     """Parse the output of `apt-cache show`. Raises ImageError if a package is missing: installed versions that are no
     longer offered have no checksum."""
-    found: dict[str, Package] = {}
+    packages: dict[str, Package] = {}
     for paragraph in text.split("\n\n"):
         fields = dict(re.findall(r"^(\w+): (.*)$", paragraph, re.MULTILINE))
         if "SHA256" in fields:
             package = Package(*(fields[key] for key in ("Package", "Version", "Architecture", "SHA256")))
-            found.setdefault(package.name, package)
-    if missing := [name for name in PACKAGES if name not in found]:
+            packages.setdefault(package.name, package)
+    if missing := [name for name in PACKAGES if name not in packages]:
         raise ImageError(
             f"apt offers no {', '.join(missing)}: "
             "is this Debian 12 (bookworm), and are its lists there (apt-get update)?"
         )
-    return [found[name] for name in PACKAGES]
+    return [packages[name] for name in PACKAGES]

@@ -99,12 +99,12 @@ def _scripts(entry_points: File) -> dict[str, File]:
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(entry_points.content.decode())
     commands = parser["console_scripts"] if parser.has_section("console_scripts") else {}
-    found = {}
+    scripts = {}
     for name, target in commands.items():
         module, _, function = target.partition(":")
         text = _SCRIPT.format(home=HOME, module=module.strip(), function=function.strip())
-        found[name] = File(text.encode(), 0o755)
-    return found
+        scripts[name] = File(text.encode(), 0o755)
+    return scripts
 
 
 def _record(path: str, files: Mapping[str, File]) -> bytes:

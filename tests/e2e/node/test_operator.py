@@ -98,6 +98,6 @@ def test_replicas_and_their_size_fit_together_while_new_ones_start(
         wait_for(lambda: len(ready_pods(pods, "web")) == 3, 90, "the third pod is ready", 0.1)
         pods.use("web", 137, 20)
         time.sleep(20)
-        found = [pod for _, pod in versions.found if pod["metadata"].get("labels", {}).get("app") == "web"]
+        found = [pod for _, pod in versions.versions if pod["metadata"].get("labels", {}).get("app") == "web"]
     assert max(parse_cpu(asked(pod)["requests"]["cpu"]) for pod in found) <= 300
     assert decided(pods, "web")[0] == 3

@@ -36,7 +36,7 @@ GOING = {"metadata": {"deletionTimestamp": build.LONG_AGO}}
 
 def of(**spec: Any) -> Objects:
     """With this in the Hvpa's spec."""
-    return usual(one=build.hvpa(spec))
+    return usual(hvpa_object=build.hvpa(spec))
 
 
 WRONG: dict[str, tuple[Objects, str, str]] = {
@@ -101,7 +101,7 @@ def written(decision: Decision) -> tuple[object, ...]:
 
 
 def test_a_spec_that_cannot_be_read_without_a_reason_is_reported_too() -> None:
-    decision = build.decided(usual(one=replace(build.hvpa(), spec=None)))
+    decision = build.decided(usual(hvpa_object=replace(build.hvpa(), spec=None)))
     assert condition(decision, "Ready") == ("False", "InvalidSpec")
 
 
@@ -115,13 +115,13 @@ def test_what_was_known_stays_in_the_status_while_something_is_wrong() -> None:
 
 def test_a_stateful_set_is_a_target_too() -> None:
     spec = {"targetRef": {"kind": "StatefulSet", "apiVersion": None}}
-    decision = build.decided(usual(one=build.hvpa(spec), target=build.workload(kind="StatefulSet")))
+    decision = build.decided(usual(hvpa_object=build.hvpa(spec), target=build.workload(kind="StatefulSet")))
     assert condition(decision, "Ready") == ("True", "Reconciled")
 
 
 def test_an_hvpa_that_is_being_deleted_does_nothing() -> None:
     one = build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})
-    decision = build.decided(usual(one=one))
+    decision = build.decided(usual(hvpa_object=one))
     assert decision.status == one.status
     assert written(decision) == (None, None, ())
     assert decision.events == ()
@@ -169,7 +169,9 @@ def test_a_cluster_without_vpas_is_reported() -> None:
     decision = build.decided(replace(usual(vertical=None), vpa_served=False))
     assert condition(decision, "VpaActive") == ("False", "VpaNotServed")
     assert [change.kind for change in decision.owned] == ["HorizontalPodAutoscaler"]
-    without = replace(usual(one=build.hvpa({"vpa": {"deploy": False}}), vertical=None), vpa_served=False)
+    without = replace(
+        usual(hvpa_object=build.hvpa({"vpa": {"deploy": False}}), vertical=None), vpa_served=False
+    )
     assert condition(build.decided(without), "VpaActive")[1] == "NotConfigured"
 
 
@@ -211,7 +213,7 @@ def test_history_of_unknown_age_is_old() -> None:
 def test_a_joint_decision_goes_by_what_is_not_capped(blend: str, uncapped: dict[str, Any], cpu: str) -> None:
     targets = [{"containerName": "app", "target": {"cpu": "2"}, **uncapped}]
     vpa = build.vpa(change={"status": {"recommendation": {"containerRecommendations": targets}}})
-    seen = observe(usual(vertical=vpa, one=build.hvpa({"blend": blend})), NOW, Settings())
+    seen = observe(usual(vertical=vpa, hvpa_object=build.hvpa({"blend": blend})), NOW, Settings())
     assert seen.vpa.object is not None
     assert recommendations(seen.vpa.object)["app"].target == {"cpu": cpu}
 

@@ -29,7 +29,7 @@ def remote(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
 def patches(line: Proxy, scenario: Scenario) -> list[int]:
     """The codes that patches of a scenario's workload were answered with."""
     path = f"/namespaces/{scenario.namespace}/deployments/{scenario.name}"
-    return [seen.code for seen in line.seen if seen.verb == "patch" and seen.path.endswith(path)]
+    return [seen.code for seen in line.answered if seen.verb == "patch" and seen.path.endswith(path)]
 
 
 def test_a_change_between_read_and_write_is_kept_and_decided_upon_afresh(

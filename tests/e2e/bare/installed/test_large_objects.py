@@ -79,7 +79,7 @@ def plane() -> Iterator[ControlPlane]:
 
 def has_listed(line: Proxy, times: int) -> bool:
     """Whether the Deployments were listed so often: a watch follows each list."""
-    return sum(one.verb == "watch" and one.path == PATH for one in line.seen) >= times
+    return sum(one.verb == "watch" and one.path == PATH for one in line.answered) >= times
 
 
 def test_lists_of_the_largest_objects_fit_into_the_memory_limit(plane: ControlPlane, line: Proxy) -> None:

@@ -38,7 +38,7 @@ class Candidate:
     @property
     def writes(self) -> list[Seen]:
         """What it wrote, its lease aside."""
-        return [one for one in self.proxy.seen if one.verb in WRITE_VERBS and "/leases" not in one.path]
+        return [one for one in self.proxy.answered if one.verb in WRITE_VERBS and "/leases" not in one.path]
 
 
 class Pair:

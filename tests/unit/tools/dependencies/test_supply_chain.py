@@ -172,7 +172,7 @@ def entry(name: str, *found: str, skipped: bool = False) -> dict[str, Any]:
 def test_a_vulnerability_is_found_even_where_not_all_could_be_asked() -> None:
     text = json.dumps({"dependencies": [entry("a", "CVE-1"), entry("b"), entry("c", skipped=True)]})
     response = audit_services.read_audit("osv", done(1, text))
-    assert response.found == ("a 1: CVE-1, mended in 2",)
+    assert response.findings == ("a 1: CVE-1, mended in 2",)
     assert response.reason == "osv: knows nothing of 1 of 3 dependencies"
 
 
@@ -190,14 +190,14 @@ def test_what_could_not_be_asked_is_no_good_news(
     printed: subprocess.CompletedProcess[str] | str, reason: str
 ) -> None:
     response = audit_services.read_audit("osv", printed)
-    assert response.found == ()
+    assert response.findings == ()
     assert reason in response.reason
 
 
 def test_a_withdrawn_release_is_found() -> None:
     metadata = {"name": "a", "version": "1"}
     report = json.dumps({"install": [{"metadata": metadata, "is_yanked": True}, {"metadata": metadata}]})
-    assert audit_services.read_report(done(0), report).found == ("a 1 was withdrawn by its authors",)
+    assert audit_services.read_report(done(0), report).findings == ("a 1 was withdrawn by its authors",)
     assert audit_services.read_report(done(1, "", "no index\n"), "").reason == "no index"
     assert audit_services.read_report("too late", "").reason == "too late"
 
