@@ -51,7 +51,7 @@ class Tolerance(NamedTuple):
         return self.low <= ratio <= self.high
 
 
-class ScalingPolicy(NamedTuple):
+class PolicyPlan(NamedTuple):
     """A scaling policy; `type` is Pods or Percent."""
 
     type: str
@@ -59,21 +59,21 @@ class ScalingPolicy(NamedTuple):
     period: dt.timedelta
 
 
-class ScalingRules(NamedTuple):
+class DirectionPlan(NamedTuple):
     """A direction of the behaviour with all defaults. `select` is Max, Min or Disabled."""
 
     window: dt.timedelta
     select: str
-    policies: tuple[ScalingPolicy, ...]
+    policies: tuple[PolicyPlan, ...]
     longest: dt.timedelta
     """The longest period of the policies."""
 
 
-class ScalingBehavior(NamedTuple):
+class BehaviorPlan(NamedTuple):
     """The rules of both directions."""
 
-    up: ScalingRules
-    down: ScalingRules
+    up: DirectionPlan
+    down: DirectionPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class HpaPlan:
     """Whether there is an Object or External metric. Only these have values while there are no pods."""
     metrics: tuple[MetricPlan, ...]
     tolerance: Tolerance
-    behavior: ScalingBehavior | None
+    behavior: BehaviorPlan | None
 
 
 def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> HpaPlan:
@@ -107,7 +107,7 @@ def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> HpaPlan:
     if spec.behavior is not None:
         up = _rules(spec.behavior.scale_up, _DEFAULT_UP, 0)
         down = _rules(spec.behavior.scale_down, _DEFAULT_DOWN, int(settings.downscale_stabilization))
-        behavior = ScalingBehavior(up, down)
+        behavior = BehaviorPlan(up, down)
     metrics = tuple(_metric(metric) for metric in spec.metrics or DEFAULT_METRICS)
     return HpaPlan(
         minimum=spec.min_replicas,
@@ -129,13 +129,13 @@ def _tolerance(behavior: HpaBehavior | None, default: float) -> Tolerance:
     return Tolerance(1.0 - of(rules.scale_down), 1.0 + of(rules.scale_up))
 
 
-def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int) -> ScalingRules:
+def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int) -> DirectionPlan:
     """Returns the rules over the defaults. An empty list of policies counts as set."""
     given = rules or default
     seconds = given.stabilization_window_seconds
     policies = given.policies if given.policies is not None else default.policies or []
-    made = tuple(ScalingPolicy(p.type, p.value, dt.timedelta(seconds=p.period_seconds)) for p in policies)
-    return ScalingRules(
+    made = tuple(PolicyPlan(p.type, p.value, dt.timedelta(seconds=p.period_seconds)) for p in policies)
+    return DirectionPlan(
         window=dt.timedelta(seconds=window if seconds is None else seconds),
         select=given.select_policy or "Max",
         policies=made,

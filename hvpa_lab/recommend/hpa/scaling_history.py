@@ -11,7 +11,7 @@ import datetime as dt
 from typing import Final, NamedTuple
 
 from hvpa.recommend.golang import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
-from hvpa_lab.recommend.hpa.plan import ScalingBehavior, ScalingRules
+from hvpa_lab.recommend.hpa.plan import BehaviorPlan, DirectionPlan
 
 Reason = tuple[str, str]
 """Reason and message of a condition."""
@@ -84,7 +84,7 @@ class ScalingHistory:
         return highest, READY if highest == desired else _DOWN_STABILIZED
 
     def stabilize_by_rules(
-        self, desired: int, current: int, behavior: ScalingBehavior, now: dt.datetime
+        self, desired: int, current: int, behavior: BehaviorPlan, now: dt.datetime
     ) -> tuple[int, Reason]:
         """With a behaviour: returns the current count, limited to the range from the lowest recommendation of the
         scale-up window to the highest of the scale-down window (`stabilizeRecommendationWithBehaviors`)."""
@@ -106,7 +106,7 @@ class ScalingHistory:
         return stabilized, _UP_STABILIZED if desired >= current else _DOWN_STABILIZED
 
     def limit_by_rules(
-        self, desired: int, limits: ReplicaLimits, behavior: ScalingBehavior, now: dt.datetime
+        self, desired: int, limits: ReplicaLimits, behavior: BehaviorPlan, now: dt.datetime
     ) -> tuple[int, Reason]:
         """Limits the count by the policies and the spec (`convertDesiredReplicasWithBehaviorRate`)."""
         current, minimum, maximum = limits
@@ -121,7 +121,7 @@ class ScalingHistory:
             return desired, _IN_RANGE
         return sign * allowed, reasons[0] if sign * end > limit else reasons[1]
 
-    def store(self, previous: int, replicas: int, behavior: ScalingBehavior, now: dt.datetime) -> None:
+    def store(self, previous: int, replicas: int, behavior: BehaviorPlan, now: dt.datetime) -> None:
         """Records a change of the count (`storeScaleEvent`). Only HPAs with a behaviour need it."""
         sign, rules = (1, behavior.up) if replicas > previous else (-1, behavior.down)
         _store(self._events[sign], abs(replicas - previous), rules.longest, now)
@@ -132,7 +132,7 @@ class ScalingHistory:
         else:
             self._recommendations[old] = _Recommendation(desired, now)
 
-    def _limit(self, current: int, rules: ScalingRules, sign: int, now: dt.datetime) -> int:
+    def _limit(self, current: int, rules: DirectionPlan, sign: int, now: dt.datetime) -> int:
         """Returns the count up to which the policies allow a change: up with `sign` 1
         (`calculateScaleUpLimitWithScalingRules`), down with -1 (`calculateScaleDownLimitWithBehaviors`). Example: 10
         percent of 80 pods is up to 88, or down to 72."""

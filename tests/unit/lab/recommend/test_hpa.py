@@ -31,7 +31,7 @@ from hvpa_lab.recommend.hpa.controller import (
     PodReading,
     Scale,
 )
-from hvpa_lab.recommend.hpa.plan import ScalingBehavior, ScalingPolicy, ScalingRules, Tolerance
+from hvpa_lab.recommend.hpa.plan import BehaviorPlan, DirectionPlan, PolicyPlan, Tolerance
 from hvpa_lab.recommend.hpa.replicas import (
     Situation,
     by_external,
@@ -203,14 +203,12 @@ def test_a_metric_that_the_api_server_would_refuse(metric: dict[str, Any], cause
 
 # --- the history --------------------------------------------------------------------------------------------
 def test_a_policy_of_unknown_type_repeats_the_one_before() -> None:
-    odd = ScalingRules(
-        dt.timedelta(), "Max", (ScalingPolicy("Pods", 2, MINUTE), ScalingPolicy("Nodes", 9, MINUTE)), MINUTE
+    odd = DirectionPlan(
+        dt.timedelta(), "Max", (PolicyPlan("Pods", 2, MINUTE), PolicyPlan("Nodes", 9, MINUTE)), MINUTE
     )
     for desired, limited in ((50, 7), (1, 3)):
         assert (
-            ScalingHistory().limit_by_rules(desired, ReplicaLimits(5, 1, 99), ScalingBehavior(odd, odd), NOW)[
-                0
-            ]
+            ScalingHistory().limit_by_rules(desired, ReplicaLimits(5, 1, 99), BehaviorPlan(odd, odd), NOW)[0]
             == limited
         )
 
@@ -218,11 +216,11 @@ def test_a_policy_of_unknown_type_repeats_the_one_before() -> None:
 def test_the_history_does_not_grow_with_time() -> None:
     history = ScalingHistory()
     history.begin(3, NOW)
-    brief = ScalingRules(dt.timedelta(), "Max", (ScalingPolicy("Pods", 1, MINUTE),), MINUTE)
+    brief = DirectionPlan(dt.timedelta(), "Max", (PolicyPlan("Pods", 1, MINUTE),), MINUTE)
     for number in range(1000):
         now = NOW + number * MINUTE / 4
         history.stabilize(number % 7, 5 * MINUTE, now)
-        history.store(number % 2, 1 - number % 2, ScalingBehavior(brief, brief), now)
+        history.store(number % 2, 1 - number % 2, BehaviorPlan(brief, brief), now)
     assert len(history._recommendations) <= 22
     assert all(len(events) <= 5 for events in history._events.values())
 
