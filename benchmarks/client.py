@@ -31,7 +31,7 @@ from yarl import URL
 from hvpa.kube.client.credentials import Credentials
 from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
 from localcluster.client.kubeconfig import token_user, write_kubeconfig
-from localcluster.client.pki import Authority, Pair
+from localcluster.client.pki import Authority, KeyPair
 
 PATH = "/apis/autoscaling.k8s.io/v1alpha1/namespaces/default/hvpas/web/status"
 PATCH = {"metadata": {"resourceVersion": "1"}, "status": {"conditions": [{"message": "x" * 600}]}}
@@ -74,7 +74,7 @@ class _Server(asyncio.Protocol):
             self._transport.write(self._RESPONSE)
 
 
-def _serve(listener: socket.socket, pair: Pair, ready: Connection) -> None:
+def _serve(listener: socket.socket, pair: KeyPair, ready: Connection) -> None:
     """Serve until the process is ended."""
 
     async def run() -> None:

@@ -48,7 +48,7 @@ ObjectSets = Sequence[Objects]
 
 
 @dataclass
-class Memory:
+class MemoryCluster:
     """The cluster port and the clock in memory. The status is kept; other writes are only counted, because the next
     objects are prepared."""
 
@@ -227,7 +227,7 @@ def once(reconciler: Reconciler) -> None:
 
 def cost(object_sets: ObjectSets, seconds: float) -> tuple[float, float]:
     """Return the microseconds of a reconcile, and its number of writes."""
-    memory = Memory(object_sets[0])
+    memory = MemoryCluster(object_sets[0])
     reconciler = Reconciler(memory, memory, Settings(), Silent())
     for memory.stored in object_sets:
         once(reconciler)

@@ -129,7 +129,7 @@ def _owner(item: Item) -> Json:
 
 # --- resizes ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Resize:
+class ResizeRequest:
     """A resize request of the operator: its begin and end in seconds since 1970."""
 
     pod: str
@@ -137,7 +137,7 @@ class Resize:
     ended: float
 
 
-def resizes(env: Environment, since: int) -> list[Resize]:
+def resizes(env: Environment, since: int) -> list[ResizeRequest]:
     """Return the resizes in the audit log from this position on. Raises RuntimeError if a resize failed."""
     made = []
     for entry in audit.entries(env.log, since, env.plane.audit.mark().offset):
@@ -147,7 +147,7 @@ def resizes(env: Environment, since: int) -> list[Resize]:
             assert entry.requestReceivedTimestamp is not None
             assert entry.stageTimestamp is not None
             began, ended = entry.requestReceivedTimestamp.timestamp(), entry.stageTimestamp.timestamp()
-            made.append(Resize(f"{entry.objectRef.namespace}/{entry.objectRef.name}", began, ended))
+            made.append(ResizeRequest(f"{entry.objectRef.namespace}/{entry.objectRef.name}", began, ended))
     return made
 
 

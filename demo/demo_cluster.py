@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import yaml
 
-from demo.options import Mode, Options, Sizes
+from demo.options import Mode, Options, SizeStrategy
 from demo.scenario import Course, Scenario, State
 from demo.snapshot import WIDTH, Snapshot, snapshot
 from demo.verdict import Evidence, Rivals, Write, state_of
@@ -70,7 +70,7 @@ class DemoCluster(Generic[LoadT]):
     namespace = NAMESPACE
 
     def __init__(
-        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
+        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: SizeStrategy
     ) -> None:
         self.plane = plane
         self.operator = operator
@@ -293,7 +293,7 @@ def _is_ready(address: str) -> bool:
         return False
 
 
-def with_sizes(hvpa: Json, sizes: Sizes) -> Json:
+def with_sizes(hvpa: Json, sizes: SizeStrategy) -> Json:
     """The Hvpa with this update strategy (InPlaceOrRollout leaves the manifest unchanged)."""
     if sizes == "Rollout":
         hvpa["spec"]["updateStrategy"] = {"type": "Rollout"}

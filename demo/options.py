@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 Mode = Literal["Auto", "Off"]
-Sizes = Literal["InPlaceOrRollout", "Rollout"]
+SizeStrategy = Literal["InPlaceOrRollout", "Rollout"]
 Nodes = Literal["auto", "real", "simulated"]
 LEAST_SECONDS = 20.0
 """Below this the load ends before metrics-server has measured twice (every 11 s)."""
@@ -44,7 +44,7 @@ class Options:
     keep: bool = False
     mode: Mode = "Auto"
     seconds: float | None = None
-    sizes: Sizes = "InPlaceOrRollout"
+    sizes: SizeStrategy = "InPlaceOrRollout"
     nodes: Nodes = "auto"
     compares: bool = True
 
@@ -59,7 +59,9 @@ def options(environment: Mapping[str, str]) -> Options:
         return text
 
     keep, mode = choice("KEEP", "1", "0"), choice("DEMO_MODE", "Off", "Auto")
-    sizes: Sizes = "Rollout" if choice("DEMO", "rollout", "in-place") == "rollout" else "InPlaceOrRollout"
+    sizes: SizeStrategy = (
+        "Rollout" if choice("DEMO", "rollout", "in-place") == "rollout" else "InPlaceOrRollout"
+    )
     nodes = cast(Nodes, choice("NODES", "real", "simulated", "auto"))
     for name, is_set in (("KEEP=1", keep == "1"), ("DEMO=rollout", sizes == "Rollout")):
         if nodes == "real" and is_set:

@@ -16,7 +16,7 @@ import yaml
 from demo.snapshot import Resources
 from hvpa_lab.simulate.engine import simulate
 from hvpa_lab.simulate.scenario.read import load_scenario
-from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.flags import AutoscalerSettings
 
 Json = dict[str, Any]
 HERE: Final = Path(__file__).resolve().parent
@@ -170,7 +170,7 @@ def hpa_beside_vpa(load: Scenario, seconds: int) -> Course:
 
 
 def _scenario(load: Scenario, seconds: int) -> Json:
-    plane = Settings()
+    plane = AutoscalerSettings()
     deployment = yaml.safe_load((HERE / "workload.yaml").read_text())["spec"]
     spec = yaml.safe_load((HERE / "hvpa.yaml").read_text())["spec"]
     bounds = spec["hpa"]["template"]["spec"]

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TextIO
 
 from demo.demo_cluster import NAME, NAMESPACE, DemoCluster
 from demo.scenario import Phase, State
-from demo.simulated import SimulatedCluster
+from demo.simulated import SimulatedDemo
 from demo.snapshot import IN_PLACE, ROLLOUT, Columns, LoadState, Snapshot, clock, cpu, header, line
 from demo.verdict import Step, Verdict, changes, judge, missing, state_of
 from localcluster.client.api import ApiError
@@ -145,7 +145,7 @@ class Show(ABC):
 class SimulatedShow(Show):
     """On simulated nodes, which get the load as usage."""
 
-    def __init__(self, demo_cluster: SimulatedCluster, screen: Screen) -> None:
+    def __init__(self, demo_cluster: SimulatedDemo, screen: Screen) -> None:
         super().__init__(demo_cluster, screen)
         self._simulated = demo_cluster
         if demo_cluster.in_place:
@@ -160,7 +160,7 @@ class SimulatedShow(Show):
         return line(self.screen.columns, load_state, seen)
 
 
-def introduce(demo_cluster: SimulatedCluster, screen: Screen) -> None:
+def introduce(demo_cluster: SimulatedDemo, screen: Screen) -> None:
     """Introduce the demo, and explain the table."""
     scenario = demo_cluster.scenario
     course = f"a load of {cpu(scenario.low_cpu)} rises to {cpu(scenario.high_cpu)} and falls back"
@@ -190,7 +190,7 @@ def conclude(verdict: Verdict, screen: Screen) -> None:
         screen.report(f"FAILED: {fault}")
 
 
-def describe_use(demo_cluster: SimulatedCluster, screen: Screen) -> None:
+def describe_use(demo_cluster: SimulatedDemo, screen: Screen) -> None:
     """Explain how to use the running control plane, and how to stop it."""
     kubectl = f"{demo_cluster.plane.programs['kubectl']} -n {NAMESPACE}"
     for text in (
@@ -207,7 +207,7 @@ def describe_use(demo_cluster: SimulatedCluster, screen: Screen) -> None:
         screen.report(text)
 
 
-def go_on(demo_cluster: SimulatedCluster) -> NoReturn:
+def go_on(demo_cluster: SimulatedDemo) -> NoReturn:
     """Let the load rise and fall again and again, until a signal ends it. If a process ends in that time (a user may
     stop the operator on purpose), leave it as it is."""
     while True:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from demo.demo_cluster import NAME, NAMESPACE, DemoCluster, Report, operator_on
-from demo.options import Options, Sizes
+from demo.options import Options, SizeStrategy
 from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, hpa_beside_vpa, used
 from demo.snapshot import Snapshot
 from demo.verdict import Rivals
@@ -16,21 +16,21 @@ from localcluster.controlplane import keeper
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process
 from localcluster.programs.build import build
-from localcluster.workloads.load import Load
+from localcluster.workloads.load import PodLoad
 
 SECONDS = 300.0
 """Length of the load by default."""
 
 
-class SimulatedCluster(DemoCluster[Load]):
+class SimulatedDemo(DemoCluster[PodLoad]):
     """The demo on simulated nodes."""
 
     def __init__(
-        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
+        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: SizeStrategy
     ) -> None:
         super().__init__(plane, operator, account, scenario, sizes)
         self._rival: Course = ()
-        self.load = Load(
+        self.load = PodLoad(
             plane.api,
             NAMESPACE,
             f"app={NAME}",
@@ -66,7 +66,7 @@ class SimulatedCluster(DemoCluster[Load]):
 
 
 @contextmanager
-def simulated_cluster(chosen: Options, report: Report) -> Iterator[SimulatedCluster]:
+def simulated_cluster(chosen: Options, report: Report) -> Iterator[SimulatedDemo]:
     """Start everything, and always stop it at the end. If the demo is left running, this process is the control plane's
     keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` if a program can't be built, `DemoError` or
     `RuntimeError` if a program does not start, and `KeeperError` if another control plane is running."""
@@ -76,7 +76,7 @@ def simulated_cluster(chosen: Options, report: Report) -> Iterator[SimulatedClus
         report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
         with operator_on(plane, chosen, report) as (operator, user):
             scenario = Scenario(seconds=chosen.seconds or SECONDS)
-            put_up = SimulatedCluster(plane, operator, user, scenario, chosen.sizes)
+            put_up = SimulatedDemo(plane, operator, user, scenario, chosen.sizes)
             put_up.put_up_workload(chosen.mode)
             report(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
             with put_up.load:

@@ -18,7 +18,7 @@ from localcluster.controlplane import keeper
 from localcluster.node import node
 from localcluster.programs.build import build, build_node, build_replays, build_tools, tool_folders
 from localcluster.programs.toolchain import BuildError
-from localcluster.workloads.load import Load, alone
+from localcluster.workloads.load import PodLoad, alone
 
 NEXT_STEPS = """\
 a control plane runs; its kubectl and its kubeconfig, for a shell:
@@ -178,7 +178,7 @@ def _installed(options: argparse.Namespace) -> None:
 def _load(options: argparse.Namespace) -> None:
     """Distribute the load until Ctrl-C; print a line whenever the usage of each pod changes."""
     kubeconfig = Path(_running()["kubeconfig"])
-    load = Load(
+    load = PodLoad(
         KubeApi(kubeconfig),
         options.namespace,
         options.selector,

@@ -16,7 +16,7 @@ from typing import Final
 import yaml
 
 from localcluster.client.api import ApiError, Json, wait_for
-from localcluster.client.pki import Authority, Pair
+from localcluster.client.pki import Authority, KeyPair
 from localcluster.controlplane.cluster import Cluster
 from localcluster.controlplane.manifests import aggregated_api
 from localcluster.process import Process, free_port
@@ -108,7 +108,7 @@ class Keda:
             f"--cert-dir={self._certificates('adapter', self._authority.client('adapter'))}",
         ]
 
-    def _certificates(self, name: str, pair: Pair) -> Path:
+    def _certificates(self, name: str, pair: KeyPair) -> Path:
         """The folder with the files by which operator and metrics server authenticate each other."""
         folder = self._folder / name
         folder.mkdir()

@@ -41,7 +41,7 @@ SHORTEST_MESSAGE: Final = 4
 _NOT_PROSE: Final = re.compile(r"```.*?```|`[^`]*`|<!--.*?-->|https?://\S+|\]\([^)]*\)", re.DOTALL)
 
 
-class Count(NamedTuple):
+class PhraseCount(NamedTuple):
     """Words of a text, and how often each phrase occurs, in the order of PHRASES."""
 
     words: int
@@ -52,11 +52,11 @@ class Count(NamedTuple):
         return tuple(1000 * number / max(1, self.words) for number in self.phrases)
 
 
-def count(text: str) -> Count:
+def count(text: str) -> PhraseCount:
     """Counts words and phrases of a text, without code, comments and addresses."""
     plain = _NOT_PROSE.sub(" ", text)
     phrases = tuple(len(pattern.findall(plain)) for pattern in PHRASES.values())
-    return Count(len(re.findall(r"[A-Za-z']+", plain)), phrases)
+    return PhraseCount(len(re.findall(r"[A-Za-z']+", plain)), phrases)
 
 
 def texts_of_module(source: str) -> tuple[str, str]:
@@ -89,15 +89,15 @@ def parts(root: Path) -> Iterator[tuple[str, Path, str]]:
             yield "messages", module, messages
 
 
-def total(counts: list[Count]) -> Count:
+def total(counts: list[PhraseCount]) -> PhraseCount:
     """Adds counts."""
-    return Count(
+    return PhraseCount(
         sum(counted.words for counted in counts),
         tuple(map(sum, zip(*(counted.phrases for counted in counts), strict=True))),
     )
 
 
-def above(part: str, counted: Count) -> list[str]:
+def above(part: str, counted: PhraseCount) -> list[str]:
     """Returns a line for each phrase that is more frequent than the part's ceiling allows."""
     rates = zip(PHRASES, counted.per_thousand(), CEILINGS[part], strict=True)
     return [
@@ -115,7 +115,7 @@ def main() -> int:
     )
     parser.add_argument("--quiet", action="store_true", help="print only what is above a ceiling")
     args = parser.parse_args()
-    counted_files: dict[str, list[tuple[Path, Count]]] = {part: [] for part in CEILINGS}
+    counted_files: dict[str, list[tuple[Path, PhraseCount]]] = {part: [] for part in CEILINGS}
     for part, file, text in parts(ROOT):
         counted_files[part].append((file, count(text)))
     problems = []

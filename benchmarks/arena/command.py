@@ -28,7 +28,7 @@ import yaml
 from benchmarks.arena.draw import Drawn, drawn
 from benchmarks.arena.policies import policies, rival, scenario_of
 from benchmarks.arena.report import compared, report
-from benchmarks.arena.run import CACHE, Found, Result, run_all
+from benchmarks.arena.run import CACHE, OutcomeOrError, Result, run_all
 
 WORKLOADS = 300
 BEGIN, END = "<!-- arena -->", "<!-- end -->"
@@ -104,7 +104,7 @@ def _wanted(workload: Drawn, args: argparse.Namespace) -> bool:
     )
 
 
-def _result(workload: Drawn, outcomes: dict[tuple[int, str], Found]) -> Result:
+def _result(workload: Drawn, outcomes: dict[tuple[int, str], OutcomeOrError]) -> Result:
     by_policy = {name: outcomes[workload.number, name] for name in policies(workload)}
     return Result(
         number=workload.number,

@@ -54,18 +54,18 @@ class Result(msgspec.Struct, frozen=True):
         return self.outcomes[HVPA]
 
 
-Found = tuple[Outcome | None, str]
+OutcomeOrError = tuple[Outcome | None, str]
 """An outcome, or the error instead."""
 
 
 def run_all(
     seed: int, workloads: Sequence[Drawn], kept: Path, processes: int, report: Callable[[int, int], None]
-) -> dict[tuple[int, str], Found]:
+) -> dict[tuple[int, str], OutcomeOrError]:
     """Run all that is not kept in this folder. Results of finished runs stay if it is interrupted. `report` is called
     with the number of finished runs, and of all runs."""
     kept.mkdir(parents=True, exist_ok=True)
     wanted = [(workload.number, name) for workload in workloads for name in policies(workload)]
-    outcomes: dict[tuple[int, str], Found] = {}
+    outcomes: dict[tuple[int, str], OutcomeOrError] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, quiet) as pool:
         futures = {pool.submit(run_one, seed, *key, kept): key for key in wanted}
@@ -79,7 +79,7 @@ def run_all(
     return outcomes
 
 
-def run_one(seed: int, number: int, name: str, kept: Path) -> Found:
+def run_one(seed: int, number: int, name: str, kept: Path) -> OutcomeOrError:
     """Run this policy in this process, or return its kept result."""
     workload = drawn(seed, number)
     scenario = scenario_of(workload, name)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.hostile.inputs import Json, Largest, document, largest
-from benchmarks.hostile.server import Memory
+from benchmarks.hostile.server import MemoryServer
 from builders import build
 from hvpa.core import Objects, Settings
 from hvpa.core.values.memo import forget_all
@@ -52,7 +52,7 @@ HONEST_SPEC: Json = {"weightBasedScalingIntervals": None, "vpa": {"deploy": Fals
 
 
 @dataclass
-class Load(Telemetry):
+class OperatorWork(Telemetry):
     """Counts the operator's work."""
 
     decisions: int = 0
@@ -93,12 +93,12 @@ def _uid(namespace: str, name: str) -> str:
     return f"uid-{namespace}-{name}"
 
 
-class Cluster:
+class HostileCluster:
     """The objects, the operator's parts that use them, and automatic changes: a Deployment follows its spec."""
 
     def __init__(self) -> None:
-        self.api = Memory()
-        self.load = Load()
+        self.api = MemoryServer()
+        self.load = OperatorWork()
         self.patched = asyncio.Event()
         self.api.on_write = self._written
         self._paths: dict[str, ApiResource[Any]] = {}
@@ -168,7 +168,7 @@ def json_of(manifest: Json) -> bytes:
     return msgspec.json.encode(manifest)
 
 
-def put_all(cluster: Cluster, objects: Objects, spec: Json, namespace: str, name: str) -> None:
+def put_all(cluster: HostileCluster, objects: Objects, spec: Json, namespace: str, name: str) -> None:
     """Write an Hvpa and all objects that belong to it."""
     hvpa = {"metadata": {"name": name, "generation": 1}, "spec": document(spec)}
     cluster.put(HVPAS, _named(hvpa, namespace, name, _uid(namespace, name)))
@@ -194,7 +194,7 @@ def bombs() -> Iterable[tuple[str, Largest]]:
         yield f"bomb-{number}", among[number % len(among)][1]
 
 
-async def honest_waits(cluster: Cluster, seconds: float) -> list[float]:
+async def honest_waits(cluster: HostileCluster, seconds: float) -> list[float]:
     """Measure repeatedly the seconds from the HPA's new status to the patch of the workload."""
     waits: list[float] = []
     end = time.monotonic() + seconds
@@ -216,7 +216,7 @@ async def honest_waits(cluster: Cluster, seconds: float) -> list[float]:
     return waits
 
 
-async def change_specs(cluster: Cluster, specs: dict[str, Json]) -> None:
+async def change_specs(cluster: HostileCluster, specs: dict[str, Json]) -> None:
     """Change the hostile specs in turn, forever; no two versions are alike."""
     number = 0
     while specs:
@@ -245,7 +245,7 @@ async def _lag(longest: list[float]) -> None:
         longest[0] = max(longest[0], loop.time() - began - 0.001)
 
 
-async def phase(cluster: Cluster, seconds: float, specs: dict[str, Json]) -> dict[str, Any]:
+async def phase(cluster: HostileCluster, seconds: float, specs: dict[str, Json]) -> dict[str, Any]:
     """Run the operator from its start, while these hostile specs change, and measure."""
     cluster.load.__init__()  # type: ignore[misc]
     cluster.api.renewals.clear()
@@ -278,7 +278,7 @@ async def phase(cluster: Cluster, seconds: float, specs: dict[str, Json]) -> dic
 
 async def measure(seconds: float) -> dict[str, dict[str, Any]]:
     """Measure the honest Hvpa alone, then after a restart with forty hostile Hvpas."""
-    cluster = Cluster()
+    cluster = HostileCluster()
     put_all(cluster, build.objects(horizontal=build.hpa()), HONEST_SPEC, HONEST, "web")
     phases = {"alone": await phase(cluster, seconds, {})}
     specs = {}

@@ -17,7 +17,7 @@ LATENCY = 0.005
 """Seconds that a request takes."""
 
 
-class Memory:
+class MemoryServer:
     """Replaces a `Transport`. `on_write` gets the path and the object after each write."""
 
     def __init__(self) -> None:

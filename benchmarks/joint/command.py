@@ -55,7 +55,7 @@ from benchmarks.joint.policies import (
     WORKLOADS,
     Case,
     PolicyCase,
-    Workload,
+    WorkloadUse,
     headroom,
 )
 from benchmarks.joint.report import RESIZES, by_load, others, summary
@@ -161,13 +161,13 @@ def _filter(text: str) -> tuple[str, str, str]:
     return load, workload, policy
 
 
-Wanted = tuple[LoadCase, int, Workload, PolicyCase]
+Wanted = tuple[LoadCase, int, WorkloadUse, PolicyCase]
 """A load and its seed, a workload, and a policy."""
 
 
 def _wanted(
     loads: Sequence[tuple[LoadCase, int]],
-    workloads: Sequence[Workload],
+    workloads: Sequence[WorkloadUse],
     only: Sequence[tuple[str, str, str]] | None,
 ) -> list[Wanted]:
     """Return the requested runs, and their baselines."""

@@ -36,7 +36,7 @@ from hvpa.api.values.quantity import parse_cpu, parse_memory
 from hvpa_lab.simulate.model import Reaction
 from localcluster.client.api import Json, KubeApi
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.controlplane.manifests import (
     CPU_ANNOTATION,
     MEMORY_ANNOTATION,
@@ -46,9 +46,9 @@ from localcluster.controlplane.manifests import (
 )
 from localcluster.operator.operator import NAMESPACE, Operator, install_operator_rbac
 from localcluster.workloads import samples
-from localcluster.workloads.load import Delayed, Load, await_pods
+from localcluster.workloads.load import Delayed, PodLoad, await_pods
 
-SETTINGS: Final = Settings(
+SETTINGS: Final = AutoscalerSettings(
     hpa_sync_period="15s",
     hpa_cpu_initialization_period="5m0s",
     hpa_initial_readiness_delay="30s",
@@ -86,7 +86,7 @@ NAME: Final = "jumps"
 
 
 # --- observations and results ----------------------------------------------------------------------------------------
-class Seen(NamedTuple):
+class WorkloadObservation(NamedTuple):
     """A workload at one time."""
 
     at: float
@@ -103,7 +103,7 @@ class Seen(NamedTuple):
     """Whether all pods are ready with the resources of their spec."""
 
 
-def reaction(observations: Sequence[Seen]) -> Reaction:
+def reaction(observations: Sequence[WorkloadObservation]) -> Reaction:
     """Return the reaction to a jump, by the simulator's definitions: `cover_seconds` is the longest continuous time
     with unmet demand. Example: demand that is unmet from 0 to 50 s and from 60 to 65 s gives 50."""
     shown = _first(observations, lambda observation: observation.shown)
@@ -137,7 +137,9 @@ def reaction(observations: Sequence[Seen]) -> Reaction:
     )
 
 
-def _first(observations: Sequence[Seen], holds: Callable[[Seen], bool]) -> float | None:
+def _first(
+    observations: Sequence[WorkloadObservation], holds: Callable[[WorkloadObservation], bool]
+) -> float | None:
     return next((observation.at for observation in observations if holds(observation)), None)
 
 
@@ -153,7 +155,7 @@ def is_met(work: float, base: float, applied: Sequence[int]) -> bool:
 
 # --- objects ---------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
-class Workload:
+class JumpingWorkload:
     """A policy under a jump."""
 
     name: str
@@ -164,11 +166,11 @@ class Workload:
     """Seconds from the end of the calm phase until the jump."""
     target: float
     """Millicores that its HPA lets a pod use."""
-    load: Load
+    load: PodLoad
     jumped: float | None = None
     before: tuple[int, int] = (0, 0)
     """Replicas, and millicores of the largest pod, at the jump."""
-    observations: list[Seen] = field(default_factory=list)
+    observations: list[WorkloadObservation] = field(default_factory=list)
     """Observations since the jump."""
 
     def jump(self, before: tuple[int, int]) -> None:
@@ -276,7 +278,7 @@ def run(
 @contextlib.contextmanager
 def _workloads(
     api: KubeApi, policies: Sequence[PolicyCase], jumps: Sequence[int], repeats: int
-) -> Iterator[list[Workload]]:
+) -> Iterator[list[JumpingWorkload]]:
     """Create all workloads, and distribute the calm phase's load to their pods."""
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}})
     use, room = WORKLOADS[0], headroom(DEFAULT_TARGET)
@@ -286,7 +288,7 @@ def _workloads(
         for times in jumps:
             for repeat in range(repeats):
                 name = f"web-{number}-{times}-{repeat}"
-                load = Load(
+                load = PodLoad(
                     api,
                     NAME,
                     f"app={name}",
@@ -298,7 +300,7 @@ def _workloads(
                     delayed=REPORTED,
                 )
                 target = (room.share if policy.name == POLICY else room).target
-                made.append(Workload(name, policy, times, repeat * PERIOD / repeats, target, load))
+                made.append(JumpingWorkload(name, policy, times, repeat * PERIOD / repeats, target, load))
     for workload in made:
         deployment, *_ = objects(workload.name, workload.policy)
         api.create(deployment)
@@ -313,7 +315,7 @@ def _workloads(
         yield made
 
 
-def _observe(api: KubeApi, workloads: Sequence[Workload]) -> None:
+def _observe(api: KubeApi, workloads: Sequence[JumpingWorkload]) -> None:
     """Let the loads jump, and observe all workloads until they are done."""
     began = time.monotonic()
     while not all(workload.done for workload in workloads):
@@ -344,12 +346,12 @@ class _View:
             cpu = sum(parse_cpu(container["usage"]["cpu"]) for container in metrics["containers"])
             self._used.setdefault(metrics["metadata"]["labels"]["app"], []).append(cpu)
 
-    def size(self, workload: Workload) -> tuple[int, int]:
+    def size(self, workload: JumpingWorkload) -> tuple[int, int]:
         """Return desired replicas, and millicores of the largest pod in the spec."""
         replicas = int(self._deployments[workload.name]["spec"]["replicas"])
         return replicas, max(map(_requested, self._pods[workload.name]))
 
-    def look(self, workload: Workload, at: float) -> Seen:
+    def look(self, workload: JumpingWorkload, at: float) -> WorkloadObservation:
         """Return the observation of the workload at this number of seconds after its jump."""
         name = workload.name
         pods = self._pods[name]
@@ -359,7 +361,7 @@ class _View:
         status = self._hpas[name].get("status", {})
         done = [pod for pod in ready if applied(pod) == pod["spec"]["containers"][0]["resources"]]
         cpu, _ = work(workload.times)
-        return Seen(
+        return WorkloadObservation(
             at=at,
             unmet=not is_met(
                 cpu, workload.load.base_cpu, [parse_cpu(applied(pod)["requests"]["cpu"]) for pod in ready]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from benchmarks.joint.kept import GIB_PER_CORE
-from benchmarks.joint.policies import MAX_ALLOWED, MIN_ALLOWED, REPLICAS, Resize, Workload
+from benchmarks.joint.policies import MAX_ALLOWED, MIN_ALLOWED, REPLICAS, Resize, WorkloadUse
 from hvpa.api.values.quantity import parse_cpu, parse_memory
 
 LEVELS: Final = 200
@@ -30,7 +30,7 @@ class Use(NamedTuple):
     memory: float
 
 
-def use_of(workload: Workload) -> Use:
+def use_of(workload: WorkloadUse) -> Use:
     """Return the usage of this workload's pods."""
     base, per_core = parse_memory(workload.base_memory), parse_memory(workload.memory_per_core)
     return Use(parse_cpu(workload.base_cpu) / 1000, base / GIB, per_core / GIB)
@@ -41,7 +41,7 @@ def price(cores: float, gib: float) -> float:
     return cores + gib / GIB_PER_CORE
 
 
-def limit(load: Sequence[float], hours: float, workload: Workload, resize: Resize) -> float:
+def limit(load: Sequence[float], hours: float, workload: WorkloadUse, resize: Resize) -> float:
     """Return the lowest cost of this load, given in cores of work for each step of `hours`. Raises ValueError if no
     allowed size serves all of it."""
     use = use_of(workload)

@@ -25,7 +25,7 @@ POLICY: Final = "Trajectory 50"
 
 
 # --- workloads ------------------------------------------------------------------------------------------------------
-class Workload(NamedTuple):
+class WorkloadUse(NamedTuple):
     """The usage of a replica."""
 
     name: str
@@ -46,10 +46,10 @@ class Workload(NamedTuple):
 _LITTLE: Final = ("20m", "150Mi")
 _MUCH: Final = ("150m", "600Mi")
 WORKLOADS: Final = (  # 64Mi and 4Gi for 1.5 cores
-    Workload("cpu", "43690667", *_LITTLE, False, False),
-    Workload("cpu-base", "43690667", *_MUCH, False, True),
-    Workload("memory", "2863311531", *_LITTLE, True, False),
-    Workload("memory-base", "2863311531", *_MUCH, True, True),
+    WorkloadUse("cpu", "43690667", *_LITTLE, False, False),
+    WorkloadUse("cpu-base", "43690667", *_MUCH, False, True),
+    WorkloadUse("memory", "2863311531", *_LITTLE, True, False),
+    WorkloadUse("memory-base", "2863311531", *_MUCH, True, True),
 )
 
 
@@ -63,7 +63,7 @@ and keep their place for Kubernetes' default of 30 seconds after deletion. The f
 second policies that follow the memory down, the third policies that replace pods."""
 
 
-def workload_field(workload: Workload, resize: Resize, leak: str) -> Fields:
+def workload_field(workload: WorkloadUse, resize: Resize, leak: str) -> Fields:
     """Return the scenario's field `workload`; `leak` is the memory that a pod loses per hour. A core of work is a unit
     of the load."""
     cpu: Fields = {"base": workload.base_cpu, "perUnit": "1"}
@@ -116,7 +116,7 @@ def headroom(target: int) -> Headroom:
 class Case(NamedTuple):
     """The input for building a policy."""
 
-    workload: Workload
+    workload: WorkloadUse
     headroom: Headroom
     resize: Resize
 

@@ -22,13 +22,13 @@ from benchmarks.node.jumps import POLICIES, jump
 from benchmarks.node.signals import signals
 from benchmarks.node.spread import spread
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.node.node import why_not
 from localcluster.operator.operator import Operator, install_operator_rbac
 from localcluster.programs.build import build, build_node
 from localcluster.workloads.real_pods import RealPods
 
-_DEFAULTS = Settings(metric_resolution="15s", hpa_sync_period="15s")
+_DEFAULTS = AutoscalerSettings(metric_resolution="15s", hpa_sync_period="15s")
 
 
 def main(argv: list[str]) -> int:

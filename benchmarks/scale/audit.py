@@ -47,7 +47,7 @@ class _Status(msgspec.Struct, frozen=True):
     code: int = 0
 
 
-class Entry(msgspec.Struct):
+class AuditEntry(msgspec.Struct):
     """The fields of a line of the log that are used here."""
 
     stage: str
@@ -60,17 +60,17 @@ class Entry(msgspec.Struct):
     stageTimestamp: dt.datetime | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> RequestKind:
         """The kind of its request."""
         about = self.objectRef
-        return Kind(self.verb, "/".join(part for part in (about.resource, about.subresource) if part))
+        return RequestKind(self.verb, "/".join(part for part in (about.resource, about.subresource) if part))
 
 
-_decode = msgspec.json.Decoder(Entry).decode
+_decode = msgspec.json.Decoder(AuditEntry).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RequestKind:
     """A kind of request: `patch hvpas/status`."""
 
     verb: str
@@ -89,13 +89,13 @@ class Kind:
 class Requested:
     """The operator's requests in a time."""
 
-    kinds: Counter[Kind]
+    kinds: Counter[RequestKind]
     """Requests by kind."""
     refused: Counter[str]
     """Refused requests by kind and code."""
-    bodies: dict[Kind, list[bytes]]
+    bodies: dict[RequestKind, list[bytes]]
     """Bodies of writes in the sampled namespace."""
-    seconds: dict[Kind, list[float]]
+    seconds: dict[RequestKind, list[float]]
     """Seconds of each write in the API server."""
 
     def counts(self) -> dict[str, int]:
@@ -121,7 +121,7 @@ def read(log: Path, start: int, end: int) -> Requested:
     return requested
 
 
-def entries(log: Path, start: int, end: int) -> Iterator[Entry]:
+def entries(log: Path, start: int, end: int) -> Iterator[AuditEntry]:
     """Yield the lines about the operator's requests in this part of the log."""
     with log.open("rb") as file:
         file.seek(start)

@@ -18,12 +18,16 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.scale.audit import Kind, Requested
+from benchmarks.scale.audit import Requested, RequestKind
 from benchmarks.scale.http import JSON, MERGE, STRATEGIC, Client, each
 from benchmarks.scale.objects import APPS, HVPAS, Item, make_items
 
-WORKLOADS, STATUS, SPEC = Kind("patch", "deployments"), Kind("patch", "hvpas/status"), Kind("patch", "hvpas")
-NEW_EVENT, EVENT = Kind("create", "events"), Kind("patch", "events")
+WORKLOADS, STATUS, SPEC = (
+    RequestKind("patch", "deployments"),
+    RequestKind("patch", "hvpas/status"),
+    RequestKind("patch", "hvpas"),
+)
+NEW_EVENT, EVENT = RequestKind("create", "events"), RequestKind("patch", "events")
 ORDER = (WORKLOADS, STATUS, SPEC)
 """The operator's order of writes."""
 OTHER_REPLICAS, OTHER_CPU = 50, 7000
@@ -36,7 +40,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class Share:
     """Requests of a kind: their number, and bodies to choose from."""
 
-    kind: Kind
+    kind: RequestKind
     count: int
     bodies: list[bytes]
 
@@ -60,7 +64,7 @@ def shares(step: Requested, earlier: Sequence[Requested] = ()) -> list[Share]:
     step or in `earlier` steps (Events are dropped when there are very many)."""
     writes = []
     events = step.kinds[NEW_EVENT] + step.kinds[EVENT]  # Events with a raised count are treated as new
-    counted: Mapping[Kind, int] = {**{kind: step.kinds[kind] for kind in ORDER}, NEW_EVENT: events}
+    counted: Mapping[RequestKind, int] = {**{kind: step.kinds[kind] for kind in ORDER}, NEW_EVENT: events}
     if unknown := [str(kind) for kind in step.kinds if kind.is_write and kind not in (*counted, EVENT)]:
         raise ValueError(f"the operator's step has writes that the floor doesn't know: {', '.join(unknown)}")
     for kind, count in counted.items():
@@ -126,7 +130,7 @@ class Floor:
 _numbers = itertools.count(1)
 
 
-def _write(kind: Kind, item: Item, body: dict[str, Any], turn: int) -> Write:
+def _write(kind: RequestKind, item: Item, body: dict[str, Any], turn: int) -> Write:
     """Return a sampled request, adapted to another object; `turn` counts the requests of a kind for an object."""
     metadata = body.setdefault("metadata", {})
     metadata.pop("resourceVersion", None)

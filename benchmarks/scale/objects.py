@@ -206,18 +206,18 @@ class _Spec(msgspec.Struct):
     replicas: int = 1
 
 
-class Seen(msgspec.Struct):
+class DeploymentFields(msgspec.Struct):
     """The fields of a Deployment that are used here."""
 
     metadata: _Meta
     spec: _Spec | None = None
 
 
-class Change(msgspec.Struct):
+class WatchEvent(msgspec.Struct):
     """An event of a watch."""
 
     type: str
-    object: Seen
+    object: DeploymentFields
 
 
 def millicores(quantity: object) -> int:
@@ -225,4 +225,4 @@ def millicores(quantity: object) -> int:
     return parse_cpu(str(quantity))
 
 
-decode_change: Callable[[bytes], Change] = msgspec.json.Decoder(Change).decode
+decode_change: Callable[[bytes], WatchEvent] = msgspec.json.Decoder(WatchEvent).decode

@@ -13,13 +13,13 @@ from pathlib import Path
 import yaml
 
 from demo.demo_cluster import NAME, DemoCluster, Json, Report
-from demo.options import Sizes
+from demo.options import SizeStrategy
 from demo.real.comparison import Run, Sample
 from demo.scenario import Scenario
 from demo.snapshot import Snapshot
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.node.cgroups import Granted
 from localcluster.node.config import IMAGE
 from localcluster.process import Process, free_port
@@ -35,7 +35,7 @@ _GONE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class RunningContainer:
     """A running container: its resources granted by the kernel, and its number of restarts."""
 
     pod: str
@@ -47,13 +47,13 @@ class RealCluster(DemoCluster[Traffic]):
     """The workload on real nodes, scaled by an Hvpa."""
 
     def __init__(
-        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
+        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: SizeStrategy
     ) -> None:
         super().__init__(plane, operator, account, scenario, sizes)
         self.needs_usual = False  # pods that are resized in place follow the last minutes
         self._port = free_port()
         self._samples: list[Sample] = []
-        self.containers: list[Container] = []
+        self.containers: list[RunningContainer] = []
         """At the last look."""
         self.load = Traffic(
             plane.api,
@@ -107,7 +107,7 @@ class RealCluster(DemoCluster[Traffic]):
             api.delete(kind, NAME, self.namespace)
         wait_for(lambda: not api.list("Pod", self.namespace), _GONE_SECONDS, "no pod is left")
 
-    def _containers(self) -> list[Container]:
+    def _containers(self) -> list[RunningContainer]:
         nodes = {node.name: node for node in self.plane.nodes}
         found = []
         for pod in self.plane.api.list("Pod", self.namespace, f"app={NAME}"):
@@ -116,7 +116,7 @@ class RealCluster(DemoCluster[Traffic]):
                 status = pod["status"]["containerStatuses"][0]
             except (OSError, KeyError, IndexError):  # not started yet, or gone
                 continue
-            found.append(Container(pod["metadata"]["name"], granted, status["restartCount"]))
+            found.append(RunningContainer(pod["metadata"]["name"], granted, status["restartCount"]))
         return found
 
 
@@ -126,7 +126,7 @@ class RivalCluster(RealCluster):
     namespace = "hvpa-demo-hpa-vpa"
 
     def __init__(
-        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
+        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: SizeStrategy
     ) -> None:
         super().__init__(plane, operator, account, scenario, sizes)
         self.vpa = VpaActs(plane, self.namespace)
@@ -154,7 +154,7 @@ def real_plane(report: Report) -> Iterator[ControlPlane]:
     build_node(report=report)
     began = time.monotonic()
     # The whole machine, except for the control plane's minimum.
-    settings = Settings(reserved_cpu="100m")
+    settings = AutoscalerSettings(reserved_cpu="100m")
     with ControlPlane(nodes="real", settings=settings, programs=programs) as plane:
         report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
         yield plane

@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from demo.real.cluster import REQUEST_CPU, Container, RealCluster
+from demo.real.cluster import REQUEST_CPU, RealCluster, RunningContainer
 from demo.real.comparison import GOAL, milliseconds
 from demo.scenario import Scenario
 from demo.show import Screen, Show
@@ -74,7 +74,7 @@ class RivalShow(RealShow):
 
 def row(
     answers: Mapping[int, Answers],
-    containers: Sequence[Container],
+    containers: Sequence[RunningContainer],
     seen: Snapshot,
     elapsed: float,
     now: dt.datetime,
@@ -98,7 +98,7 @@ def row(
     return join([*(cells[name].rjust(width) for name, width in COLUMNS), held(seen.held, now)])
 
 
-def resized(before: Mapping[str, Granted], now: Sequence[Container]) -> str:
+def resized(before: Mapping[str, Granted], now: Sequence[RunningContainer]) -> str:
     """The cgroup files of running containers with values that differ from before, as text; empty if none differs."""
     pairs = [
         (before[one.pod], one.granted)

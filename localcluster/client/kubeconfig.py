@@ -8,10 +8,10 @@ from typing import Any
 
 import yaml
 
-from localcluster.client.pki import Pair, inline
+from localcluster.client.pki import KeyPair, inline
 
 
-def certificate_user(pair: Pair) -> dict[str, Any]:
+def certificate_user(pair: KeyPair) -> dict[str, Any]:
     """The `user` entry of a client certificate, with inlined content, so that the file stands alone."""
     return {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(pair.key)}
 

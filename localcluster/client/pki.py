@@ -20,7 +20,7 @@ _SERVER_NAMES = ("localhost", "kubernetes.default.svc", "metrics-server.kube-sys
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """Paths of a certificate and its private key, both PEM."""
 
     certificate: Path
@@ -53,18 +53,18 @@ class Authority:
         self.certificate = folder / "ca.crt"
         self.certificate.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
-    def server(self, name: str) -> Pair:
+    def server(self, name: str) -> KeyPair:
         """A serving certificate for localhost and 127.0.0.1."""
         names: list[x509.GeneralName] = [x509.DNSName(host) for host in _SERVER_NAMES]
         names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
         return self._issue(name, [], ExtendedKeyUsageOID.SERVER_AUTH, names)
 
-    def kubelet(self, address: str) -> Pair:
+    def kubelet(self, address: str) -> KeyPair:
         """A serving certificate for a kubelet at an address on loopback."""
         names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(address))]
         return self._issue(f"kubelet-{address}", [], ExtendedKeyUsageOID.SERVER_AUTH, names)
 
-    def client(self, user: str, *groups: str, lifetime: dt.timedelta = _LIFETIME) -> Pair:
+    def client(self, user: str, *groups: str, lifetime: dt.timedelta = _LIFETIME) -> KeyPair:
         """A client certificate with this user and these groups for the API server. A second certificate for the same
         user replaces the first."""
         return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, [], lifetime)
@@ -76,7 +76,7 @@ class Authority:
         purpose: x509.ObjectIdentifier,
         names: list[x509.GeneralName],
         lifetime: dt.timedelta = _LIFETIME,
-    ) -> Pair:
+    ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
@@ -85,7 +85,7 @@ class Authority:
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         stem = common_name.replace(":", "-")
-        pair = Pair(self.folder / f"{stem}.crt", self.folder / f"{stem}.key")
+        pair = KeyPair(self.folder / f"{stem}.crt", self.folder / f"{stem}.key")
         pair.certificate.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
         pair.key.write_bytes(
             key.private_bytes(

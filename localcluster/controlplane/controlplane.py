@@ -29,7 +29,7 @@ from localcluster.client.kubeconfig import certificate_user, write_kubeconfig
 from localcluster.client.pki import Authority
 from localcluster.controlplane import flags, manifests
 from localcluster.controlplane.cluster import Cluster
-from localcluster.controlplane.flags import Files, Ports, Settings
+from localcluster.controlplane.flags import AutoscalerSettings, Files, Ports
 from localcluster.node.config import Size
 from localcluster.node.node import Node
 from localcluster.process import Process, free_port
@@ -61,7 +61,7 @@ class ControlPlane(Cluster):
         *,
         full: bool = True,
         nodes: Literal["simulated", "real"] = "simulated",
-        settings: Settings | None = None,
+        settings: AutoscalerSettings | None = None,
         programs: Programs | None = None,
         folder: Path | None = None,
         images: Sequence[Path] = (),
@@ -69,7 +69,7 @@ class ControlPlane(Cluster):
         """Nothing is started yet. `folder` keeps certificates, kubeconfigs and logs; a temporary folder by default.
         `images` are tar files of additional images for real nodes."""
         self.full = full
-        self.settings = settings or Settings()
+        self.settings = settings or AutoscalerSettings()
         if nodes == "real" and not full:
             raise ValueError("a bare API server has no nodes: real ones need full=True")
         self.real = nodes == "real"

@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcluster.client.pki import Pair
+from localcluster.client.pki import KeyPair
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AutoscalerSettings:
     """How fast the autoscalers of the control plane react. Durations are Go durations. With these defaults an increase
     and a decrease of load show within a minute; the programs' own defaults need minutes to days."""
 
@@ -63,11 +63,11 @@ class Files:
 
     etcd_data: Path
     authority: Path
-    server: Pair
+    server: KeyPair
     service_accounts: Path
-    kubelet_client: Pair
+    kubelet_client: KeyPair
     front_proxy_authority: Path
-    front_proxy: Pair
+    front_proxy: KeyPair
     audit_policy: Path
     audit_log: Path
     kwok_config: Path
@@ -90,7 +90,7 @@ def etcd(ports: Ports, files: Files) -> list[str]:
     ]
 
 
-def apiserver(ports: Ports, files: Files, settings: Settings, *, real: bool) -> list[str]:
+def apiserver(ports: Ports, files: Files, settings: AutoscalerSettings, *, real: bool) -> list[str]:
     """TLS, RBAC, service account tokens, the aggregation layer and the audit log. With real nodes, pods have projected
     tokens, and their logs can be read."""
     arguments = [
@@ -136,7 +136,9 @@ def apiserver(ports: Ports, files: Files, settings: Settings, *, real: bool) -> 
     return arguments
 
 
-def controller_manager(kubeconfig: Path, files: Files, settings: Settings, *, real: bool) -> list[str]:
+def controller_manager(
+    kubeconfig: Path, files: Files, settings: AutoscalerSettings, *, real: bool
+) -> list[str]:
     """The controllers that workloads and their autoscaling need, each with its own service account, so that the audit
     log distinguishes the HPA controller from the deployment controller. With real nodes, also the controllers for
     projected tokens."""
@@ -202,7 +204,7 @@ def kwok(kubeconfig: Path, ports: Ports, files: Files) -> list[str]:
     ]
 
 
-def metrics_server(kubeconfig: Path, ports: Ports, files: Files, settings: Settings) -> list[str]:
+def metrics_server(kubeconfig: Path, ports: Ports, files: Files, settings: AutoscalerSettings) -> list[str]:
     """metrics-server, which reads kubelets by their Hostname (localhost): addresses of other types may leave
     loopback."""
     return [
@@ -221,7 +223,7 @@ def metrics_server(kubeconfig: Path, ports: Ports, files: Files, settings: Setti
     ]
 
 
-def recommender(kubeconfig: Path, ports: Ports, settings: Settings) -> list[str]:
+def recommender(kubeconfig: Path, ports: Ports, settings: AutoscalerSettings) -> list[str]:
     """The VPA recommender."""
     return [
         f"--kubeconfig={kubeconfig}",

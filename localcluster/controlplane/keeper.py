@@ -22,7 +22,7 @@ from typing import Any
 
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.controlplane.loopback import put_operator_on_loopback
 from localcluster.process import free_port
 from localcluster.programs.build import Programs
@@ -155,7 +155,7 @@ def _kept(
     """Start the control plane, and answer requests until a `stop`."""
     folder = state_folder()
     shutil.rmtree(folder / "run", ignore_errors=True)
-    settings = Settings(reserved_cpu=_RESERVED_CPU)
+    settings = AutoscalerSettings(reserved_cpu=_RESERVED_CPU)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: _state_file().unlink(missing_ok=True))
         # The unpacked files of real nodes are removed with them; logs stay.

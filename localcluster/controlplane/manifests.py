@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from localcluster.client.audit import BEGUN, WRITE_VERBS
-from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.programs.build import Programs
 
 Json = dict[str, Any]
@@ -184,7 +184,7 @@ def _metric() -> Json:
     }
 
 
-def node(name: str, settings: Settings) -> Json:
+def node(name: str, settings: AutoscalerSettings) -> Json:
     """A node on loopback; KWOK makes it ready and adds the port of its kubelet."""
     size = {"cpu": settings.node_cpu, "memory": settings.node_memory, "pods": settings.node_pods}
     return {

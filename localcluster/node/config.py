@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from localcluster.client.pki import Pair
+from localcluster.client.pki import KeyPair
 
 SOCKET = "/run/containerd/containerd.sock"
 IMAGE = "hvpa.test/node:1"
@@ -97,7 +97,7 @@ esac
 
 
 def kubelet(
-    state: Path, address: str, port: int, authority: Path, serving: Pair, cgroup: str, size: Size
+    state: Path, address: str, port: int, authority: Path, serving: KeyPair, cgroup: str, size: Size
 ) -> str:
     """The configuration of the kubelet, which listens only on `address`."""
     config: dict[str, Any] = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcluster.client.api import Json
-from localcluster.client.pki import Pair
+from localcluster.client.pki import KeyPair
 from localcluster.node import cgroups, config
 from localcluster.node.cgroups import Granted
 from localcluster.node.config import Size
@@ -71,7 +71,7 @@ class Node:
     programs: Programs
     kubeconfig: Path
     authority: Path
-    serving: Pair
+    serving: KeyPair
     reserved: Size = field(default_factory=Size)
     images: Sequence[Path] = ()
     process: Process = field(init=False)

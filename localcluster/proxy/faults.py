@@ -60,7 +60,7 @@ def status_body(code: int, retry_after: int | str | None = None) -> dict[str, An
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AnsweredRequest:
     """A request that the proxy answered."""
 
     time: dt.datetime
@@ -71,7 +71,7 @@ class Seen:
     user_agent: str
 
     @classmethod
-    def of(cls, request: web.Request, code: int) -> Seen:
+    def of(cls, request: web.Request, code: int) -> AnsweredRequest:
         """The recorded part of a request."""
         return cls(
             dt.datetime.now(dt.UTC),

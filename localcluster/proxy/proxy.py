@@ -22,7 +22,7 @@ from aiohttp import web
 from localcluster.client.kubeconfig import token_user, write_kubeconfig
 from localcluster.process import free_port
 from localcluster.proxy.answers import OF_THE_CONNECTION, damaged, like, refusal, reset, slowly
-from localcluster.proxy.faults import Damage, Fault, Hold, Matcher, Seen
+from localcluster.proxy.faults import AnsweredRequest, Damage, Fault, Hold, Matcher
 from localcluster.proxy.listening import end_connections, stop_accepting
 from localcluster.proxy.watches import GONE, Cut, Watches
 
@@ -48,7 +48,7 @@ class Proxy:
         self._rejected_tokens: set[str] = set()
         self._watches = Watches()
         self._numbers = itertools.count(1)
-        self._answered: list[Seen] = []
+        self._answered: list[AnsweredRequest] = []
         self._asked: set[object] = set()
         """Requests that the API server has not answered yet."""
 
@@ -72,7 +72,7 @@ class Proxy:
         return f"https://127.0.0.1:{self._port}"
 
     @property
-    def answered(self) -> list[Seen]:
+    def answered(self) -> list[AnsweredRequest]:
         """Every answered request, in order; watches when they begin. It waits a short time for pending responses, so it
         includes the requests whose effect a test has just seen at the API server."""
         under_way, deadline = set(self._asked), time.monotonic() + ANSWER
@@ -253,7 +253,7 @@ class Proxy:
         return await self._forward(request, body, matched)
 
     def _refuse_request(self, request: web.Request, fault: Fault) -> web.Response:
-        self._answered.append(Seen.of(request, fault.code))
+        self._answered.append(AnsweredRequest.of(request, fault.code))
         return refusal(fault)
 
     async def _held(self, request: web.Request, hold: Hold) -> bool:
@@ -273,7 +273,7 @@ class Proxy:
             upstream = await self._client.request(
                 request.method, url, data=body or None, headers=headers, allow_redirects=False
             )
-            self._answered.append(Seen.of(request, upstream.status))
+            self._answered.append(AnsweredRequest.of(request, upstream.status))
         except aiohttp.ClientError:
             reset(request)  # the API server is away, so the proxy resets too
             return web.Response(status=502)

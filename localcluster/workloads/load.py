@@ -60,7 +60,7 @@ class Course:
 
 
 @dataclass(slots=True)
-class Usage:
+class PodShare:
     """The share of each ready pod in the last distribution."""
 
     cpu: int = 0
@@ -73,7 +73,7 @@ class Usage:
 
 
 @dataclass(slots=True)
-class Load:
+class PodLoad:
     """The total load on the pods of a label selector. `cpu` (millicores) and `memory` (bytes) are totals and may be set
     while it runs; each pod uses its share, plus `base_cpu` and `base_memory` independent of the load. Usage above
     `most_cpu` per pod (its node's headroom, or its limit; a number, or a function of the pod) is lost. With `delayed`
@@ -96,7 +96,7 @@ class Load:
     delayed: Delayed | None = None
     keeps_memory: bool = False
     """All pods share the memory, ready or not: a restarted container holds the same memory as before."""
-    usage: Usage = field(default_factory=Usage, init=False)
+    usage: PodShare = field(default_factory=PodShare, init=False)
     error: Exception | None = field(default=None, init=False)
     _written: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
     _courses: dict[str, Course] = field(default_factory=dict, init=False)
@@ -104,7 +104,7 @@ class Load:
     _thread: threading.Thread | None = field(default=None, init=False)
     _started: float = field(default=0.0, init=False)
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> PodLoad:
         self.start()
         return self
 
@@ -131,7 +131,7 @@ class Load:
         """Seconds since the load began."""
         return time.monotonic() - self._started
 
-    def share_out(self) -> Usage:
+    def share_out(self) -> PodShare:
         """Write each ready pod's share of the present total."""
         listed = self.api.list("Pod", self.namespace, self.selector)
         pods = [pod for pod in listed if is_ready(pod)]
@@ -147,7 +147,7 @@ class Load:
         uids = {pod["metadata"]["uid"] for pod in pods}
         self._written = {uid: written for uid, written in self._written.items() if uid in uids}
         self._courses = {uid: course for uid, course in self._courses.items() if uid in uids}
-        self.usage = Usage(share, each, len(pods), cpu)
+        self.usage = PodShare(share, each, len(pods), cpu)
         return self.usage
 
     def _reported(self, pod: Json, wanted: float) -> float:

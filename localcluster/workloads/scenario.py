@@ -16,7 +16,7 @@ from hvpa.api.values.quantity import parse_cpu, parse_memory
 from hvpa.api.values.timestamp import format_timestamp
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.workloads.bare_manifests import ago, condition, deployment, entry, hvpa, merged, time_of
-from localcluster.workloads.view import LAST_APPLIED, View
+from localcluster.workloads.view import LAST_APPLIED, WorkloadView
 
 _numbers = itertools.count(1)
 SEEN = 0.15
@@ -30,7 +30,7 @@ def new_namespace(api: KubeApi, prefix: str = "test") -> str:
     return str(made["metadata"]["name"])
 
 
-class Scenario(View):
+class Scenario(WorkloadView):
     """A workload and an Hvpa of the same name."""
 
     def __init__(

@@ -35,7 +35,7 @@ class Version(NamedTuple):
         return self.replicas * self.cpu
 
 
-class View:
+class WorkloadView:
     """A workload and the Hvpa of the same name, as they are now."""
 
     def __init__(self, api: KubeApi, namespace: str, name: str, kind: str) -> None:

@@ -19,7 +19,7 @@ from typing import Final
 from localcluster.programs.toolchain import cache_folder
 from tools.browser import fonts, npm
 
-PACKAGE: Final = npm.Package(
+PACKAGE: Final = npm.NpmPackage(
     "@sparticuz/chromium",
     "153.0.0",
     "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/EHYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA==",

@@ -33,7 +33,7 @@ LARGEST: Final = 150_000
 KEYS: Final = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "Escape": 27}
 
 
-class Page:
+class BrowserPage:
     """The page in a tab of the browser."""
 
     def __init__(self, tab: Tab) -> None:
@@ -77,13 +77,13 @@ class Page:
 
 
 @asynccontextmanager
-async def opened(browser: str, url: str, folder: Path, font: str | None = None) -> AsyncIterator[Page]:
+async def opened(browser: str, url: str, folder: Path, font: str | None = None) -> AsyncIterator[BrowserPage]:
     """Open the page at `url` in a fresh browser with its profile in `folder`, without checking the certificate. `font`
     is a family of `tools/browser/fonts.py` that replaces the browser's own font."""
     with running(browser, folder, font) as profile:
         address = await debugger(profile)
         async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
-            page = Page(Tab(socket))
+            page = BrowserPage(Tab(socket))
             await page.tab.call("Security.setIgnoreCertificateErrors", ignore=True)
             await page.tab.begin(url)
             yield page

@@ -15,7 +15,7 @@ from tools.browser import npm
 
 PACKAGES: Final = {
     "Liberation": (
-        npm.Package(
+        npm.NpmPackage(
             "pdfjs-dist",
             "6.5.438",
             "sha512-vg8Pw1x+AFKy4AMDvhuWl5cOYV8d698UoEANoFFhc79hqXDnZQqnOXoxw3HG907WHOg1JYOvLhP756boddFxpA==",
@@ -23,7 +23,7 @@ PACKAGES: Final = {
         ("standard_fonts/LiberationSans-Regular.ttf", "standard_fonts/LiberationSans-Bold.ttf"),
     ),
     "Noto": (
-        npm.Package(
+        npm.NpmPackage(
             "@embedpdf/fonts-latin",
             "1.0.0",
             "sha512-LLYysdr8O6sRNzhmW3PbF3AeA8xnqvOi4XLFfIfNlW5uEZ+qsJdcfd78Q78sFJMhlaOAYFMziMMsnOzmx463rA==",

@@ -23,7 +23,7 @@ class NotFetchedError(Exception):
     """npm can't fetch the package."""
 
 
-class Package(NamedTuple):
+class NpmPackage(NamedTuple):
     """A release of a package, and the SHA-512 of its file as in npm's lock files."""
 
     name: str
@@ -39,7 +39,7 @@ def available() -> bool:
     return all(map(shutil.which, ("npm", "node")))
 
 
-def extract(package: Package, members: Mapping[str, Path], folder: Path) -> None:
+def extract(package: NpmPackage, members: Mapping[str, Path], folder: Path) -> None:
     """Fetch the package into `folder`, and write these of its members to these files.
 
     Raises NotFetchedError and NotPinnedError.

@@ -12,7 +12,7 @@ from typing import Final
 
 from matplotlib import get_data_path
 
-from tools.browser.dashboard_page import Page
+from tools.browser.dashboard_page import BrowserPage
 
 WIDTH: Final = 1000
 """Width in pixels: 123 characters."""
@@ -26,7 +26,7 @@ pre { margin: 0; padding: 12px 16px; font: 13px/1.4 terminal; white-space: pre-w
 """
 
 
-async def pictures(page: Page, shown: Mapping[str, str]) -> dict[str, bytes]:
+async def pictures(page: BrowserPage, shown: Mapping[str, str]) -> dict[str, bytes]:
     """Return a PNG of each text, drawn in the tab of `page`. Raises PageError."""
     font = base64.b64encode((Path(get_data_path()) / FONT).read_bytes()).decode()
     await page.tab.call("Page.navigate", url="about:blank")

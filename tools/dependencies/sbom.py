@@ -24,7 +24,7 @@ from packageurl import PackageURL
 
 from tools.dependencies.licences import licence_of
 from tools.dependencies.lockfile import LOCK, PROJECT, ROOT, Pin, read_lock, read_project
-from tools.image.lockfile import Package
+from tools.image.lockfile import DebianPackage
 
 NAMESPACE = uuid.UUID("9a4c3d1e-5f7b-5c0a-8a52-6f2f1f6a1d3c")
 """Namespace of the serial numbers (any fixed UUID)."""
@@ -53,7 +53,7 @@ def render(root: Path) -> str:
     return _text(bom)
 
 
-def render_image(root: Path, packages: Sequence[Package]) -> str:
+def render_image(root: Path, packages: Sequence[DebianPackage]) -> str:
     """Return the document for the image (tools/image) of the folder's content on these Debian packages."""
     pins, project = read_lock(root / LOCK), _project(root)
     base = [_debian(package) for package in packages]
@@ -92,7 +92,7 @@ def _text(bom: Bom) -> str:
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
 
 
-def _debian(package: Package) -> Component:
+def _debian(package: DebianPackage) -> Component:
     where = {"arch": package.architecture, "distro": "debian-12"}
     url = PackageURL("deb", "debian", package.name, package.version, where)
     return Component(

@@ -30,7 +30,7 @@ SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE")
 class Content:
     """An image before it is written."""
 
-    packages: tuple[lockfile.Package, ...]
+    packages: tuple[lockfile.DebianPackage, ...]
     layers: tuple[oci.Layer, ...]
     config: dict[str, Any]
     epoch: int

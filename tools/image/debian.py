@@ -15,7 +15,7 @@ from typing import Final
 
 from localcluster.oci import Entries, File, Folder, Link
 from tools.image.errors import ImageError
-from tools.image.lockfile import Package
+from tools.image.lockfile import DebianPackage
 
 PYTHON: Final = "usr/bin/python3.11"
 VERSION: Final = (3, 11)
@@ -75,7 +75,7 @@ _MADE: Final[Entries] = {
 """Files that Debian's installer and the packages' scripts create."""
 
 
-def fetch(packages: Iterable[Package], cache: Path) -> dict[Package, Path]:
+def fetch(packages: Iterable[DebianPackage], cache: Path) -> dict[DebianPackage, Path]:
     """Return the packages' files; apt downloads those that are missing in the cache. Raises ImageError."""
     cache.mkdir(parents=True, exist_ok=True)
     files = {package: cache / f"{package.name}-{package.sha256}.deb" for package in packages}
@@ -85,7 +85,7 @@ def fetch(packages: Iterable[Package], cache: Path) -> dict[Package, Path]:
     return files
 
 
-def _download(package: Package, path: Path) -> None:
+def _download(package: DebianPackage, path: Path) -> None:
     wanted = f"{package.name}={package.version}"
     with tempfile.TemporaryDirectory(prefix=".download-", dir=path.parent) as folder:
         try:
@@ -119,7 +119,7 @@ def refusal(wanted: str, complaint: str) -> str:
     return f"apt-get download {wanted}: {' '.join(lines) or 'failed'}"
 
 
-def unpack(files: dict[Package, Path]) -> Entries:
+def unpack(files: dict[DebianPackage, Path]) -> Entries:
     """Return the base's files."""
     entries: dict[str, File | Link | Folder] = dict(_MADE)
     certificates = {}

@@ -40,7 +40,7 @@ _LINE: Final = re.compile(r"([a-z0-9][a-z0-9+.-]+) ([0-9][\w.+~:-]*) ([a-z0-9]+)
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class DebianPackage:
     """One Debian package."""
 
     name: str
@@ -52,7 +52,7 @@ class Package:
         return f"{self.name} {self.version} {self.architecture} sha256:{self.sha256}"
 
 
-def read(path: Path, architecture: str) -> list[Package]:
+def read(path: Path, architecture: str) -> list[DebianPackage]:
     """Return the packages of a lock file. Raises ImageError if a package is missing or of another architecture."""
     packages = []
     for line in path.read_text().splitlines():
@@ -60,7 +60,7 @@ def read(path: Path, architecture: str) -> list[Package]:
             match = _LINE.fullmatch(line)
             if match is None:
                 raise ImageError(f"{path.name}: not NAME VERSION ARCHITECTURE sha256:…: {line}")
-            packages.append(Package(*match.groups()))
+            packages.append(DebianPackage(*match.groups()))
     if sorted(package.name for package in packages) != sorted(PACKAGES):
         raise ImageError(f"{path.name} has other packages than tools/image/lockfile.py: run make image-lock")
     if others := {package.architecture for package in packages} - {architecture, "all"}:
@@ -71,12 +71,12 @@ def read(path: Path, architecture: str) -> list[Package]:
     return packages
 
 
-def render(packages: Iterable[Package]) -> str:
+def render(packages: Iterable[DebianPackage]) -> str:
     """Return the text of a lock file."""
     return HEADER + "".join(f"{package}\n" for package in sorted(packages, key=lambda package: package.name))
 
 
-def offered() -> list[Package]:
+def offered() -> list[DebianPackage]:
     """Return the packages that apt offers now. Raises ImageError if a package is missing."""
     try:
         done = subprocess.run(
@@ -87,14 +87,16 @@ def offered() -> list[Package]:
     return parse(done.stdout)
 
 
-def parse(text: str) -> list[Package]:
+def parse(text: str) -> list[DebianPackage]:
     """Parse the output of `apt-cache show`. Raises ImageError if a package is missing: installed versions that are no
     longer offered have no checksum."""
-    packages: dict[str, Package] = {}
+    packages: dict[str, DebianPackage] = {}
     for paragraph in text.split("\n\n"):
         fields = dict(re.findall(r"^(\w+): (.*)$", paragraph, re.MULTILINE))
         if "SHA256" in fields:
-            package = Package(*(fields[key] for key in ("Package", "Version", "Architecture", "SHA256")))
+            package = DebianPackage(
+                *(fields[key] for key in ("Package", "Version", "Architecture", "SHA256"))
+            )
             packages.setdefault(package.name, package)
     if missing := [name for name in PACKAGES if name not in packages]:
         raise ImageError(

@@ -14,11 +14,11 @@ import pytest
 
 from localcluster.controlplane.cluster import Cluster
 from localcluster.operator.operator import Operator
-from localcluster.workloads.load import Load, await_pods
+from localcluster.workloads.load import PodLoad, await_pods
 from tests.e2e.full import objects
 from tests.e2e.full.objects import MEBI
 from tools.browser import chromium
-from tools.browser.dashboard_page import Page, dashboard, opened
+from tools.browser.dashboard_page import BrowserPage, dashboard, opened
 
 NAMES = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[2].textContent)"
 STATES = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[0].textContent)"
@@ -68,7 +68,7 @@ def browser() -> str:
 
 
 @pytest.fixture
-def load(cluster: Cluster, operator: Operator, namespace: str) -> Iterator[Load]:
+def load(cluster: Cluster, operator: Operator, namespace: str) -> Iterator[PodLoad]:
     """A namespace with the Hvpa `web`, whose two pods get 800m in all, and `lost`, whose target is not there."""
     api = cluster.api
     api.create(objects.deployment("web", namespace))
@@ -81,18 +81,18 @@ def load(cluster: Cluster, operator: Operator, namespace: str) -> Iterator[Load]
     api.create(objects.hvpa("web", namespace, **spec))
     api.create(objects.hvpa("lost", namespace, hpa=objects.horizontal()))
     await_pods(api, namespace, "web")
-    with Load(api, namespace, "app=web", cpu=800, memory=200 * MEBI) as load:
+    with PodLoad(api, namespace, "app=web", cpu=800, memory=200 * MEBI) as load:
         yield load
 
 
-def origins(page: Page) -> set[str]:
+def origins(page: BrowserPage) -> set[str]:
     """Where the page has loaded anything from."""
     return {f"{url.scheme}://{url.netloc}" for url in map(urlsplit, page.tab.asked_for)}
 
 
 @pytest.mark.owned_cluster  # it shares out a load
 async def test_the_page_shows_what_happens_in_the_cluster(
-    browser: str, cluster: Cluster, load: Load, tmp_path: Path
+    browser: str, cluster: Cluster, load: PodLoad, tmp_path: Path
 ) -> None:
     with dashboard(cluster.kubeconfig, tmp_path, "-n", load.namespace) as (process, url):
         async with opened(browser, url, tmp_path) as page:
@@ -112,7 +112,7 @@ async def test_the_page_shows_what_happens_in_the_cluster(
             await page.until(f"{PROBLEM}.includes('is hvpa dashboard still running?')")
 
 
-async def table(page: Page, cluster: Cluster, namespace: str) -> None:
+async def table(page: BrowserPage, cluster: Cluster, namespace: str) -> None:
     """Both Hvpas are there, the one that needs action first; changes show up, filter and order work, by keys alone."""
     await page.tab.evaluate("window.marked = true")
     await page.until(f"{NAMES}.join() === 'lost,web' && {STATES}[0] === 'attention'")
@@ -153,7 +153,7 @@ async def table(page: Page, cluster: Cluster, namespace: str) -> None:
     assert await page.tab.evaluate("document.activeElement.tagName") == "H1"
 
 
-async def is_legible(page: Page) -> None:
+async def is_legible(page: BrowserPage) -> None:
     """Every text that is shown stands out from its background, in the light and in the dark."""
     for scheme in ("light", "dark"):
         await page.prefers(scheme)
@@ -167,7 +167,7 @@ def table_of(part: str) -> str:
     return f"{rows}.map((row) => [...row.cells].map((one) => one.textContent))"
 
 
-async def decisions(page: Page, cluster: Cluster, load: Load) -> None:
+async def decisions(page: BrowserPage, cluster: Cluster, load: PodLoad) -> None:
     """What was done and why; what is held, by what and until when."""
     step = f"{table_of('history')}.find(([time, type, what]) => /^Scaled(Out|Up)$/.test(what) && type === 'Normal')"
     time, _, _, message = await page.until(step)
@@ -196,7 +196,7 @@ async def decisions(page: Page, cluster: Cluster, load: Load) -> None:
     load.cpu = usual
 
 
-async def one_hvpa(page: Page) -> None:
+async def one_hvpa(page: BrowserPage) -> None:
     """All of one Hvpa: charts with values that can be read by keys and as a table, and in the dark."""
     await page.until(f"{CHARTS}.length >= 6 && {CHARTS}.every((one) => one.dataset.values >= 2)")
     cpu = "document.querySelector('#charts figure')"
@@ -232,7 +232,7 @@ async def one_hvpa(page: Page) -> None:
     assert (await page.picture()).startswith(b"\x89PNG")
 
 
-async def zoom(page: Page, chart: str) -> None:
+async def zoom(page: BrowserPage, chart: str) -> None:
     """A stretch that was dragged over stays in view when the next sample comes; a double click shows all again."""
     shown = f"{chart}.dataset.shown.split(' ').map(Number)"
     whole = await page.tab.evaluate(shown)
@@ -253,13 +253,13 @@ async def zoom(page: Page, chart: str) -> None:
     await page.until(f"{shown}[1] > {whole[1]}")
 
 
-async def simulated(page: Page, form: str, outcome: str) -> str:
+async def simulated(page: BrowserPage, form: str, outcome: str) -> str:
     """What the what-if box says after a simulation."""
     await page.tab.evaluate(f"{form}.querySelector('button').click()")
     return str(await page.until(f"!/^(Simulating|$)/.test({outcome}) && {outcome}", timeout=120))
 
 
-async def what_if(page: Page) -> None:
+async def what_if(page: BrowserPage) -> None:
     """A lower target costs more; a wrong one is refused with the field."""
     form = "document.getElementById('what-if')"
     outcome = "document.getElementById('outcome').innerText"

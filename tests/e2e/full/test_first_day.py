@@ -26,7 +26,7 @@ from tests.e2e.full import objects
 from tests.e2e.full.shells import ROOT, Shells, blocks
 from tests.e2e.node.leftovers import machine
 from tools.browser import chromium, terminal
-from tools.browser.dashboard_page import Page, opened
+from tools.browser.dashboard_page import BrowserPage, opened
 from tools.dependencies.lockfile import read_project
 from tools.image.__main__ import write
 from tools.image.build import Content
@@ -154,7 +154,7 @@ async def test_the_page_keeps_its_word(day: Day, tmp_path: Path) -> None:
     keep(day.pictures, Path(os.environ.get("HVPA_PICTURES", tmp_path)))
 
 
-async def watch(day: Day, api: KubeApi, page: Page | None, load: Process) -> None:
+async def watch(day: Day, api: KubeApi, page: BrowserPage | None, load: Process) -> None:
     """Replicas follow the load, and the dashboard shows how."""
     if page is not None:
         await page.tab.call("Emulation.setScrollbarsHidden", hidden=True)
@@ -181,7 +181,7 @@ async def watch(day: Day, api: KubeApi, page: Page | None, load: Process) -> Non
             await page.tab.evaluate("location.hash = '#/'; 1")
 
 
-async def starve(day: Day, api: KubeApi, page: Page | None) -> None:
+async def starve(day: Day, api: KubeApi, page: BrowserPage | None) -> None:
     """Containers run out of memory while the Hvpa is paused: the alert fires, and ends when it is resumed."""
     day.type(PAUSE)
     with day.shells.started("more memory", MORE_MEMORY):

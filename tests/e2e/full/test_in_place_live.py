@@ -17,7 +17,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION, START_UP_ANNOTATION
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
-from localcluster.workloads.load import Load, await_pods
+from localcluster.workloads.load import PodLoad, await_pods
 from tests.e2e.full import objects
 from tests.e2e.full.objects import MEBI
 from tests.e2e.reapplying import FLUX, Reapplying, in_git
@@ -155,7 +155,7 @@ def test_three_times_the_load_has_the_size_of_three_pods_before_the_third_is_rea
     await_pods(api, namespace, name)
     with (
         Reapplying(cluster, FLUX, lambda: [manifest]) as flux,
-        Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load,
+        PodLoad(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load,
     ):
         wait_for(lambda: both_recommend(api, name, namespace), TIMEOUT, "both recommend")
         wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "two pods of 250m")
@@ -192,7 +192,7 @@ def test_pods_that_no_node_takes_are_served_by_size(
     api.create(made)
     api.create(hvpa(name, namespace))
     await_pods(api, namespace, name)
-    with Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
+    with PodLoad(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
         wait_for(lambda: both_recommend(api, name, namespace), TIMEOUT, "both recommend")
         load.cpu = FACTOR * LOW
         with watching(api, namespace, name) as seen:

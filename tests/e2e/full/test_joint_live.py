@@ -17,7 +17,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
-from localcluster.workloads.load import Load, await_pods
+from localcluster.workloads.load import PodLoad, await_pods
 from tests.e2e.full import objects
 from tests.e2e.full.objects import HPA_CONTROLLER, MEBI, OPERATOR
 
@@ -94,7 +94,7 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
     }
     api.create(objects.hvpa(name, namespace, **spec))
     await_pods(api, namespace, name)
-    with Load(api, namespace, f"app={name}", cpu=LOAD, base_memory=100 * MEBI):
+    with PodLoad(api, namespace, f"app={name}", cpu=LOAD, base_memory=100 * MEBI):
         wait_for(lambda: used(api, name, namespace) >= 350, TIMEOUT, "the HPA has measured the load")
         wait_for(lambda: active(api, name, namespace, "HpaActive", "VpaActive"), TIMEOUT, "both recommend")
         api.patch("Hvpa", name, namespace, {"spec": {"mode": "Apply"}})

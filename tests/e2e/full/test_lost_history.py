@@ -13,7 +13,7 @@ from hvpa.core.recommenders.history import LOST
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
-from localcluster.workloads.load import Load, await_pods
+from localcluster.workloads.load import PodLoad, await_pods
 from tests.e2e.full import objects
 from tests.e2e.full.objects import MEBI
 
@@ -54,7 +54,7 @@ def test_lost_history_holds_every_decrease_until_it_is_back(
     set_cpu(api, namespace)
     api.create(objects.hvpa(NAME, namespace, vpa=objects.vertical(scaleDown=down)))
     await_pods(api, namespace, NAME)
-    with Load(api, namespace, f"app={NAME}", cpu=400, memory=200 * MEBI):
+    with PodLoad(api, namespace, f"app={NAME}", cpu=400, memory=200 * MEBI):
         wait_for(
             lambda: cpu(api, namespace) < 1000, TIMEOUT, "the request is lowered once there is a history"
         )

@@ -15,7 +15,7 @@ from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.client.audit import Mark
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
-from localcluster.workloads.load import Load, await_pods
+from localcluster.workloads.load import PodLoad, await_pods
 from tests.e2e.full import objects
 from tests.e2e.full.objects import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
 
@@ -38,10 +38,12 @@ class ClosedLoop:
 
     def load(
         self, stack: ExitStack, name: str, cpu: float, memory: float = 0, base_memory: float = 16 * MEBI
-    ) -> Load:
+    ) -> PodLoad:
         """A load on the Deployment `name` until the stack is closed."""
         await_pods(self.api, self.namespace, name)
-        load = Load(self.api, self.namespace, f"app={name}", cpu=cpu, memory=memory, base_memory=base_memory)
+        load = PodLoad(
+            self.api, self.namespace, f"app={name}", cpu=cpu, memory=memory, base_memory=base_memory
+        )
         return stack.enter_context(load)
 
 

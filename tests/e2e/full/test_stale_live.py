@@ -12,7 +12,7 @@ from hvpa.core.recommenders.stale import PERIODS
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator, operator_kubeconfig
-from localcluster.workloads.load import Load, await_pods
+from localcluster.workloads.load import PodLoad, await_pods
 from tests.e2e.full import objects
 from tests.e2e.full.objects import MEBI
 
@@ -89,7 +89,7 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
             if about in (one.get("reason"), one.get("was"))
         ]
 
-    with Load(api, namespace, f"app={NAME}", cpu=400, memory=200 * MEBI):
+    with PodLoad(api, namespace, f"app={NAME}", cpu=400, memory=200 * MEBI):
         wait_for(lambda: usable() and moves(), TIMEOUT, "the VPA's recommendation is used, and moves")
         with cluster.stopped("vpa-recommender"):
             wait_for(stale, TIMEOUT, lambda: f"it is stale: {api.get('Hvpa', NAME, namespace)}, {vpa()}")

@@ -15,7 +15,7 @@ import pytest
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.controlplane.loopback import put_operator_on_loopback
 from localcluster.operator.operator import NAMESPACE
 from localcluster.process import Process
@@ -48,7 +48,7 @@ def node_cluster(
     """A control plane with two real nodes that have the operator's image, and nothing of the operator."""
     file = tmp_path_factory.mktemp("image") / "hvpa.tar"
     write(image, file, IMAGE)
-    with ControlPlane(nodes="real", settings=Settings(real_nodes=2), images=[file]) as owned:
+    with ControlPlane(nodes="real", settings=AutoscalerSettings(real_nodes=2), images=[file]) as owned:
         logs: dict[str, Process] = {f"pods' {name}": one for name, one in owned.processes.items()}
         request.config.stash.setdefault(LOGS, {}).update(logs)
         put_operator_on_loopback(owned)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.joint.jumps import LIVE
-from benchmarks.joint.live import Seen, is_met, objects, reaction, work
+from benchmarks.joint.live import WorkloadObservation, is_met, objects, reaction, work
 from benchmarks.joint.policies import POLICIES
 
 
-def seen(at: float, **facts: bool) -> Seen:
+def seen(at: float, **facts: bool) -> WorkloadObservation:
     nothing = dict.fromkeys(("unmet", "shown", "looked", "grown", "settled"), False)
-    return Seen(at, **{**nothing, **facts})
+    return WorkloadObservation(at, **{**nothing, **facts})
 
 
 def test_the_phases_are_the_times_between_what_was_seen_first() -> None:

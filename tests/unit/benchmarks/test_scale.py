@@ -15,7 +15,7 @@ from benchmarks.scale import audit as scale_audit
 from benchmarks.scale import command as scale
 from benchmarks.scale import objects as scale_objects
 from benchmarks.scale import report as scale_report
-from benchmarks.scale.audit import USER, Kind, Requested
+from benchmarks.scale.audit import USER, Requested, RequestKind
 from benchmarks.scale.floor import NEW_EVENT, STATUS, WORKLOADS, Share, _write, shares
 from benchmarks.scale.http import _Connection
 from benchmarks.scale.phases import latencies, quantile
@@ -166,8 +166,8 @@ def test_requests_are_spread_evenly_and_none_is_lost() -> None:
 
 def step(**kinds: int) -> Requested:
     both = b'{"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"app","resources":{"requests":{}}}]}}}}'
-    counted = Counter({WORKLOADS: 5, STATUS: 4, NEW_EVENT: 3, Kind("update", "leases"): 2})
-    counted.update({Kind(*name.split("_")): count for name, count in kinds.items()})
+    counted = Counter({WORKLOADS: 5, STATUS: 4, NEW_EVENT: 3, RequestKind("update", "leases"): 2})
+    counted.update({RequestKind(*name.split("_")): count for name, count in kinds.items()})
     bodies = {WORKLOADS: [b'{"spec":{"replicas":3}}', both], STATUS: [b"{}"], NEW_EVENT: [b"{}"]}
     return Requested(counted, Counter(), bodies, {})
 

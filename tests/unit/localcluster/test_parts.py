@@ -23,7 +23,7 @@ from localcluster.process import free_port
 from localcluster.programs import toolchain
 from localcluster.programs.build import Programs
 from localcluster.proxy.faults import Fault, Matcher, verb_of
-from localcluster.workloads.load import Course, Delayed, Load, alone
+from localcluster.workloads.load import Course, Delayed, PodLoad, alone
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def pod(name: str, ready: bool) -> Json:
 
 def test_a_load_is_shared_by_the_ready_pods_and_written_only_when_it_changes() -> None:
     pods = Pods(True, False, True)
-    load = Load(cast(KubeApi, pods), "a", "app=web", cpu=500, memory=1000, base_cpu=10, base_memory=200)
+    load = PodLoad(cast(KubeApi, pods), "a", "app=web", cpu=500, memory=1000, base_cpu=10, base_memory=200)
     load.share_out()
     assert pods.written == [("pod-0", "260m", "700"), ("pod-2", "260m", "700")]
     load.cpu = 501
@@ -177,7 +177,7 @@ def test_a_load_is_shared_by_the_ready_pods_and_written_only_when_it_changes() -
 
 def test_a_container_that_was_started_again_holds_what_it_held() -> None:
     pods = Pods(True, False, True)
-    load = Load(
+    load = PodLoad(
         cast(KubeApi, pods), "a", "app=web", cpu=500, memory=300 * 2**20, base_memory=0, keeps_memory=True
     )
     load.share_out()
@@ -189,7 +189,7 @@ def test_a_container_that_was_started_again_holds_what_it_held() -> None:
 
 def test_a_load_is_a_function_of_time_and_a_pod_uses_no_more_than_it_can() -> None:
     pods = Pods(True)
-    load = Load(
+    load = PodLoad(
         cast(KubeApi, pods), "a", "app=web", cpu=lambda _: 900, most_cpu=400, base_memory=0, container="b"
     )
     load.share_out()
@@ -199,7 +199,7 @@ def test_a_load_is_a_function_of_time_and_a_pod_uses_no_more_than_it_can() -> No
 def test_what_a_pod_can_use_may_depend_on_the_pod() -> None:
     pods = Pods(True, True)
     most = {"pod-0": 300.0, "pod-1": 700.0}
-    load = Load(
+    load = PodLoad(
         cast(KubeApi, pods), "a", "app=web", cpu=1000, most_cpu=lambda one: most[one["metadata"]["name"]]
     )
     load.share_out()
@@ -219,7 +219,7 @@ def test_usage_is_reported_late_and_as_a_mean() -> None:
 
 def test_a_delayed_load_writes_what_the_pod_used_before() -> None:
     pods = Pods(True)
-    load = Load(cast(KubeApi, pods), "a", "app=web", cpu=900, base_cpu=20, delayed=Delayed(10, 15))
+    load = PodLoad(cast(KubeApi, pods), "a", "app=web", cpu=900, base_cpu=20, delayed=Delayed(10, 15))
     load.share_out()
     assert [cpu for _, cpu, _ in pods.written] == ["20m"]
 

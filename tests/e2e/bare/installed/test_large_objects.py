@@ -15,7 +15,7 @@ import yaml
 from hvpa.api.values.quantity import parse_memory
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.operator.operator import (
     NAMESPACE,
     REPOSITORY,
@@ -67,7 +67,7 @@ def large(name: str, namespace: str) -> Json:
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(full=False, settings=Settings(audit=False)) as plane:
+    with ControlPlane(full=False, settings=AutoscalerSettings(audit=False)) as plane:
         install_crds(plane)
         install_operator_rbac(plane)
         namespace = new_namespace(plane.api, "large")

@@ -13,7 +13,7 @@ from localcluster.client.api import Json, wait_for
 from localcluster.client.audit import WRITE_VERBS
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, Operator
-from localcluster.proxy.faults import Seen
+from localcluster.proxy.faults import AnsweredRequest
 from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.bare_manifests import weight
 from tests.e2e.bare.conftest import NewScenario, Start
@@ -36,7 +36,7 @@ class Candidate:
         return self.operator.process.alive and self.operator.metric("hvpa_leader") == 1
 
     @property
-    def writes(self) -> list[Seen]:
+    def writes(self) -> list[AnsweredRequest]:
         """What it wrote, its lease aside."""
         return [one for one in self.proxy.answered if one.verb in WRITE_VERBS and "/leases" not in one.path]
 

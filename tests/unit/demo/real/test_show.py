@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 
-from demo.real.cluster import Container
+from demo.real.cluster import RunningContainer
 from demo.real.show import COLUMNS, resized, row
 from demo.snapshot import WIDTH, Held, Resources, Snapshot, header
 from localcluster.node.cgroups import Granted
@@ -18,8 +18,8 @@ LARGE = replace(SMALL, shares=209, quota=41_000)
 SEEN = Snapshot(3, 2, Resources(100, 64 * MIB), Resources(), asked=200)
 
 
-def container(granted: Granted, pod: str = "a") -> Container:
-    return Container(pod, granted, 0)
+def container(granted: Granted, pod: str = "a") -> RunningContainer:
+    return RunningContainer(pod, granted, 0)
 
 
 def test_a_line_has_the_requests_of_the_last_seconds_and_what_is_granted() -> None:

@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hvpa.kube.server.tls import CERTIFICATE, KEY, LOOK, Certificate, CertificateError
-from localcluster.client.pki import Authority, Pair
+from localcluster.client.pki import Authority, KeyPair
 from tests.unit.kube.server.listening import fine, listening
 
 
@@ -25,7 +25,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def pairs(authority: Authority) -> list[Pair]:
+def pairs(authority: Authority) -> list[KeyPair]:
     return [authority.server(name) for name in ("one", "two")]
 
 
@@ -48,7 +48,7 @@ class Clock:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, pairs: list[Pair]) -> Path:
+def folder(tmp_path: Path, pairs: list[KeyPair]) -> Path:
     put(tmp_path, pairs[0].certificate, pairs[0].key)
     return tmp_path
 
@@ -77,7 +77,7 @@ async def presented(port: int, authority: Authority, name: str | None = "localho
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", None])
 async def test_a_certificate_that_was_replaced_is_presented(
-    folder: Path, authority: Authority, pairs: list[Pair], name: str | None
+    folder: Path, authority: Authority, pairs: list[KeyPair], name: str | None
 ) -> None:
     clock = Clock()
     async with presenting(folder, clock) as port:
@@ -94,7 +94,7 @@ async def test_a_certificate_that_was_replaced_is_presented(
 
 
 async def test_one_that_can_not_be_used_leaves_the_old_one_in_place(
-    folder: Path, authority: Authority, pairs: list[Pair]
+    folder: Path, authority: Authority, pairs: list[KeyPair]
 ) -> None:
     clock = Clock()
     async with presenting(folder, clock) as port:
@@ -115,7 +115,7 @@ async def test_one_that_can_not_be_used_leaves_the_old_one_in_place(
         assert await presented(port, authority) == "two"
 
 
-def test_the_link_of_a_mounted_secret_is_followed(tmp_path: Path, pairs: list[Pair]) -> None:
+def test_the_link_of_a_mounted_secret_is_followed(tmp_path: Path, pairs: list[KeyPair]) -> None:
     for name, pair in zip(("..first", "..second"), pairs, strict=True):
         (tmp_path / name).mkdir()
         put(tmp_path / name, pair.certificate, pair.key)

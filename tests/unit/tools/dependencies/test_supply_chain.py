@@ -14,7 +14,7 @@ import pytest
 
 from tools.dependencies import audit, audit_services, licences, sbom
 from tools.dependencies.lockfile import DOCS, DOCS_LOCK, LOCK, ROOT, read_lock, read_project
-from tools.image.lockfile import Package
+from tools.image.lockfile import DebianPackage
 
 HASH = "a" * 64
 Edit = Callable[[str], str]
@@ -143,7 +143,10 @@ def test_the_same_lock_gives_the_same_bytes_and_another_one_others(copy: Path) -
 
 
 def test_the_images_bill_of_materials_has_debians_packages_too() -> None:
-    packages = [Package("libcrypt1", "1:4.4", "amd64", HASH), Package("ca-certificates", "20", "all", HASH)]
+    packages = [
+        DebianPackage("libcrypt1", "1:4.4", "amd64", HASH),
+        DebianPackage("ca-certificates", "20", "all", HASH),
+    ]
     document = json.loads(sbom.render_image(ROOT, packages))
     described = document["metadata"]["component"]
     assert (described["type"], described["name"]) == ("container", "hvpa")

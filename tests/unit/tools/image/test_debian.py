@@ -14,10 +14,10 @@ import pytest
 from localcluster.oci import File, Link
 from tools.image import debian
 from tools.image.errors import ImageError
-from tools.image.lockfile import Package
+from tools.image.lockfile import DebianPackage
 
 DEB = b"a package"
-PACKAGE = Package("libssl3", "3.0.19-1", "amd64", hashlib.sha256(DEB).hexdigest())
+PACKAGE = DebianPackage("libssl3", "3.0.19-1", "amd64", hashlib.sha256(DEB).hexdigest())
 
 
 @pytest.mark.parametrize(

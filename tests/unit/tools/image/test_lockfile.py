@@ -10,9 +10,9 @@ import pytest
 from tools.dependencies.lockfile import ROOT
 from tools.image import lockfile
 from tools.image.errors import ImageError
-from tools.image.lockfile import PACKAGES, Package
+from tools.image.lockfile import PACKAGES, DebianPackage
 
-ALL = [Package(name, "1:2.36-9+deb12u14~x", "amd64", "0" * 64) for name in PACKAGES]
+ALL = [DebianPackage(name, "1:2.36-9+deb12u14~x", "amd64", "0" * 64) for name in PACKAGES]
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_lock_of_another_architecture_says_how_to_get_ones_own(tmp_path: Path)
         lockfile.read(path, "arm64")
 
 
-def paragraph(package: Package) -> str:
+def paragraph(package: DebianPackage) -> str:
     return (
         f"Package: {package.name}\nVersion: {package.version}\nArchitecture: {package.architecture}\n"
         f"Description-md5: 1\nSHA256: {package.sha256}\n"
@@ -60,7 +60,7 @@ def paragraph(package: Package) -> str:
 
 
 def test_what_apt_offers_is_taken_once() -> None:
-    older = Package(PACKAGES[0], "1", "amd64", "1" * 64)
+    older = DebianPackage(PACKAGES[0], "1", "amd64", "1" * 64)
     assert lockfile.parse("\n".join(map(paragraph, [*ALL, older]))) == ALL
 
 
