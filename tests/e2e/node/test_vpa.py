@@ -41,9 +41,9 @@ def test_running_pods_are_resized_and_new_ones_begin_with_the_size(
         )
 
     with VpaActs(node_cluster, pods.namespace):
-        first = wait_for(lambda: all_of(2), 120, "both are resized")
+        first = wait_for(lambda: all_of(2), 240, "both are resized")
         assert all(status(one)["restartCount"] == 0 for one in first)
         name = first[0]["metadata"]["name"]
-        wait_for(lambda: pods.cgroup(name).shares > 200, 10, "the container has it")
+        wait_for(lambda: pods.cgroup(name).shares > 200, 60, "the container has it")
         pods.api.patch("Deployment", "web", pods.namespace, {"spec": {"replicas": 3}})
-        wait_for(lambda: all_of(3), 30, "the new pod begins with the size")
+        wait_for(lambda: all_of(3), 90, "the new pod begins with the size")
