@@ -15,13 +15,18 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis, Direction
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.values.arithmetic import threshold
-from hvpa.core.values.tuning import LONGEST_WINDOW, NOT_WORTH_REPLACING, SHRINKS_AFTER, STEADY
+from hvpa.core.values.tuning import (
+    JOINT_MIN_CHANGE_PERCENT,
+    LONGEST_WINDOW,
+    NOT_WORTH_REPLACING,
+    SHRINKS_AFTER,
+    STEADY,
+)
 
 DEFAULT: Final = "default"
 """Source of a figure that no field of the spec sets."""
 DEFAULT_MIN_CHANGE: Final[Mapping[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
-"""200m and 200M, gardener's defaults, if neither value nor percentage is set (DESIGN 6.3). A joint decision in place
-has no minimum: it replaces no pod, and the overlap of the path already prevents small changes."""
+"""200m and 200M, gardener's defaults, if neither value nor percentage is set (DESIGN 6.3)."""
 
 
 class GateFigures(msgspec.Struct, frozen=True, gc=False):
@@ -93,17 +98,17 @@ def rules_of(spec: HvpaSpec) -> Mapping[tuple[Axis, Direction], Rules]:
 
 
 def _of_replicas(direction: Direction, name: str, policy: ScaleType) -> Rules:
-    least = _min_change(f"{name}.minChange.replicas", policy.min_change.replicas, None)
+    least = _min_change(f"{name}.minChange.replicas", policy.min_change.replicas, MinChange())
     return Rules(name, "horizontal", direction, policy, _stabilization(name, policy), {"replicas": least})
 
 
 def _of_requests(spec: HvpaSpec, direction: Direction, name: str, policy: ScaleType) -> Rules:
     in_place = spec.strategy.in_place
-    least: dict[str, MinChange] = {
-        resource: _min_change(
+    least = {
+        str(resource): _min_change(
             f"{name}.minChange.{resource}",
             params_of(policy.min_change, resource),
-            0 if spec.joint and in_place else DEFAULT_MIN_CHANGE[resource],
+            _default_min_change(spec, resource),
         )
         for resource in RESOURCES
     }
@@ -134,11 +139,19 @@ def highest_demand(spec: HvpaSpec) -> Wait:
     return Wait(min(wait.duration, LONGEST_WINDOW), wait.source)
 
 
+def _default_min_change(spec: HvpaSpec, resource: Resource) -> MinChange:
+    """Return the smallest change of a request if the spec sets none. A joint decision in place has no minimum: it
+    replaces no pod, and the overlap of the path already prevents small changes."""
+    if spec.joint and spec.strategy.in_place:
+        return MinChange(0)
+    return MinChange(DEFAULT_MIN_CHANGE[resource], JOINT_MIN_CHANGE_PERCENT if spec.joint else None)
+
+
 def _min_change(
-    name: str, params: CpuParams | MemoryParams | ReplicasParams, default: int | None
+    name: str, params: CpuParams | MemoryParams | ReplicasParams, default: MinChange
 ) -> MinChange:
     if params.value is None and params.percentage is None:
-        return MinChange(default)
+        return default
     return MinChange(params.value, params.percentage, name)
 
 

@@ -78,7 +78,8 @@ class ScaleType(SpecModel):
     3m)."""
     min_change: ScaleParams = ScaleParams()
     """Smallest change that HVPA makes: the smaller of value and percentage if both are set. Defaults: 200m CPU and 200M
-    memory. With blend Trajectory and pods resized in place, the default is any change."""
+    memory. With blend Trajectory the default is the smaller of these and 20 percent, or any change if pods are resized
+    in place."""
 
 
 class MaxStep(SpecModel):

@@ -19,6 +19,10 @@ with 2 overlaps, 15 with 1.5, and 31 with 1. With 1, cost is 0.99 in place (6 wo
 1.02 replaced (10)."""
 ROUNDED: Final = 1000
 """A size that differs by less than 1 / this counts as the same size: measurements are rounded that much."""
+JOINT_MIN_CHANGE_PERCENT: Final = 20
+"""If pods are replaced and the spec sets no `minChange`, the smallest change is at most this percentage of the request,
+so that small pods change too. Without it (200m and 200M alone): 17 of 137 workloads of seeds 2 and 3 are worse than an
+HPA and a VPA instead of 11, at 1.02 of the cost (decision 0071)."""
 
 # --- time ------------------------------------------------------------------------------------------------------------
 STEADY: Final = dt.timedelta(minutes=5)
