@@ -162,11 +162,11 @@ def instant(text: str) -> dt.datetime:
     return timestamp
 
 
-def svg_file(text: str) -> Path:
-    """`--plot`: the name of an SVG file."""
+def html_file(text: str) -> Path:
+    """`--plot`: the name of an HTML file."""
     path = Path(text)
-    if path.suffix.lower() != ".svg":
-        raise argparse.ArgumentTypeError(f"{text}: the file name must end in .svg")
+    if path.suffix.lower() != ".html":
+        raise argparse.ArgumentTypeError(f"{text}: the file name must end in .html")
     return path
 
 

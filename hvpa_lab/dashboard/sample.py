@@ -1,4 +1,4 @@
-"""Numbers for the charts of an Hvpa: demand, capacity, replicas and sizes over time, and its path.
+"""Numbers for the charts of an Hvpa: demand, capacity, replicas and sizes over time.
 
 CPU is in millicores, memory in bytes, over all ready pods. Capacity is the sum of these pods' requests. Demand is the
 sum of requests at which the HPA's targets would be met: 4 pods that use 450m each at a target of 50 percent have a
@@ -7,23 +7,15 @@ demand of 3600m.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Collection
 
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.cli.output import Json
 from hvpa.cli.status import HvpaView
 from hvpa.core.model import Decision, JointResource, JointView, Observation, ScalableObservation
-from hvpa.core.path.curve import ResourceCurve
-from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import metric_demands, readings_of
 from hvpa.core.values.clock import Clock
 from hvpa.kube.objects.usage import Usage
-
-FEW_COUNTS: Final = 12
-"""Minimum number of the path's replica counts that are shown, if the path has that many."""
-MOST_COUNTS: Final = 200
-"""Maximum number of replica counts that are shown."""
 
 
 def sample(view: HvpaView, decision: Decision, usage: Usage) -> Json:
@@ -79,7 +71,7 @@ def _demand(observation: Observation, decision: Decision, resource: Resource, re
         items = _on_path(view, resource)
         present = [item.present for item in items if item.present is not None]
         base = sum(
-            item.current - _curve(view, item.key).size_bounds.reserve.work(item.current) for item in items
+            item.current - view.path.curves[item.key].size_bounds.reserve.work(item.current) for item in items
         )
         return sum(present) + ready * base if items and len(present) == len(items) else None
     if not isinstance(observation, ScalableObservation) or observation.hpa.object is None:
@@ -95,10 +87,6 @@ def _demand(observation: Observation, decision: Decision, resource: Resource, re
 def _on_path(view: JointView, resource: Resource) -> list[JointResource]:
     """The items of a resource that a metric measures."""
     return [item for item in view.items if item.key.resource == resource and item.key in view.path.curves]
-
-
-def _curve(view: JointView, key: ResourceKey) -> ResourceCurve:
-    return view.path.curves[key]
 
 
 def _sizes(view: HvpaView) -> Json:
@@ -124,43 +112,3 @@ def _used(view: HvpaView, usage: Usage) -> Json:
             for resource, amount in amounts.items():
                 own[resource] = own.get(resource, 0) + amount
     return totals
-
-
-# --- the path ---------------------------------------------------------------------------------------------------
-def path(decision: Decision) -> list[Json]:
-    """The path of each container resource; empty without a path.
-
-    It contains the replica counts, the smallest and the largest request of a pod at each count (None: unlimited), and
-    the marked points.
-    """
-    view, replicas = decision.joint, decision.replicas
-    if view is None or replicas is None:
-        return []
-    current = {item.key: item.current for item in view.items}
-    marks = [("now", replicas.current, current), ("wanted", view.wanted.replicas, view.wanted.sizes)]
-    if view.usual is not None:
-        marks.append(("usual", view.usual.replicas, view.usual.sizes))
-    return [_curve_of(key, view, marks) for key in view.path.curves]
-
-
-def _curve_of(
-    key: ResourceKey, view: JointView, marks: list[tuple[str, int, Mapping[ResourceKey, int]]]
-) -> Json:
-    curve, lower, upper = _curve(view, key), view.path.counts.lower, view.path.counts.upper
-    last = max([lower + FEW_COUNTS, *(2 * replicas for _, replicas, _ in marks)])
-    last = min(last, lower + MOST_COUNTS - 1, last if upper is None else upper)
-    counts, smallest, before = range(lower, last + 1), list[int](), 0
-    for count in counts:
-        smallest.append(curve.size(count, before + 1) if before else curve.size_bounds.lower)
-        before = curve.reach(count) or before
-    return {
-        "container": key.container,
-        "resource": key.resource,
-        "counts": list(counts),
-        "smallest": smallest,
-        "largest": [curve.top(count) for count in counts],
-        "goesOn": upper is None or upper > last,
-        "marks": {
-            name: {"replicas": count, "size": sizes[key]} for name, count, sizes in marks if key in sizes
-        },
-    }

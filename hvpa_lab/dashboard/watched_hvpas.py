@@ -28,7 +28,8 @@ from hvpa.kube.objects.usage import Usage, read_usage
 from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 from hvpa_lab.dashboard.board import Board
-from hvpa_lab.dashboard.sample import path, sample
+from hvpa_lab.dashboard.sample import sample
+from hvpa_lab.plot.path import path
 
 PERIOD: Final = 5.0
 """Seconds between reads: metrics-server measures every 15."""

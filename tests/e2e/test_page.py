@@ -1,5 +1,5 @@
-"""The page of `hvpa simulate --html`, and the dashboard's charts, in the pinned headless Chromium, which `make test`
-provides (tools/browser/chromium.py), with each font that users' browsers show them with."""
+"""The pages of `hvpa simulate --html` and `hvpa explain --plot`, and the dashboard's charts, in the pinned headless
+Chromium, which `make test` provides (tools/browser/chromium.py), with each font that users' browsers show them with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from hvpa_lab.simulate.report.page import to_html
 from tests.unit.lab.simulate.report.results import busy
-from tools.browser import check_page, chromium, fonts
+from tools.browser import check_page, chromium, fonts, path_page
 from tools.browser.check_page import PageSettings
 from tools.browser.dashboard_page import opened
 
@@ -95,6 +95,14 @@ async def test_a_chart_of_the_dashboard_has_room_for_the_labels_of_its_axes(
         await page.tab.evaluate("\n".join(scripts))
         assert "1,000,000" in await page.tab.evaluate(CHART)
         assert await page.tab.evaluate(check_page.OVERLAPS) == []
+
+
+@pytest.mark.parametrize("font", FONTS)
+async def test_the_path_is_drawn_and_its_labels_stay_apart(
+    browser: str, tmp_path: Path, font: str | None
+) -> None:
+    picture = await path_page.take(browser, path_page.draw(tmp_path), tmp_path, font)
+    assert picture.startswith(b"\x89PNG")
 
 
 def test_a_page_whose_script_fails_is_refused(browser: str, tmp_path: Path) -> None:

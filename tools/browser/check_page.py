@@ -92,8 +92,10 @@ OVERLAPS: Final = """(() => [...drawn].flatMap(({ uplot, figure }) => {
   return [...cut, ...close(x, both), ...close(y, () => 11)].map((fault) => `${title}: ${fault}`);
 }).concat(document.documentElement.scrollWidth > innerWidth ? ["the page is wider than its window"] : [],
   [...document.querySelectorAll(".policies button, .legend li")]
-    .filter((one) => one.getBoundingClientRect().right > one.closest(".charts").getBoundingClientRect().right + 1)
-    .map((one) => `${one.textContent} is cut off`)))()"""
+    .filter((one) => {
+      const [own, around] = [one, one.closest("figure, .charts")].map((part) => part.getBoundingClientRect());
+      return own.right > around.right + 1;
+    }).map((one) => `${one.textContent} is cut off`)))()"""
 FILTER: Final = """(() => {
   for (const form of document.querySelectorAll(".filters")) {
     form.elements.text.value = "no event says this";

@@ -16,7 +16,7 @@ from hvpa.cli.arguments import (
     add_output,
     add_recommenders,
     decision_settings,
-    svg_file,
+    html_file,
 )
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.explain.json import to_json
@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster(add)
     add_now(add, "the present")
     add_output(add)
-    plot = "blend Trajectory: also draw the path with the present point and the desired point"
-    add("--plot", type=svg_file, metavar="FILE.svg", help=plot)
+    plot = "blend Trajectory: also write a page that draws the path, the present point and the desired point"
+    add("--plot", type=html_file, metavar="FILE.html", help=plot)
     add_recommenders(add)
     add_operator(add)
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Explain an Hvpa. Raises CommandError."""
     if args.plot is not None:
-        laboratory.require("--plot", "matplotlib")
+        laboratory.require("--plot", "jinja2")
         refuse_unwritable("--plot", args.plot)
     gathered, operator = _gathered(args)
     hvpa = gathered.objects.hvpa
@@ -104,7 +104,7 @@ def _in_mode_apply(objects: Objects, observation: Observation) -> Decision | Non
 
 
 def _drawn(observation: Observation, decision: Decision) -> bytes:
-    """The path as SVG."""
+    """The path as an HTML page."""
     name = f"Hvpa {observation.metadata.namespace}/{observation.metadata.name}"
     if observation.spec is not None and not observation.spec.joint:
         raise CommandError(f"{name}: there is no path to draw: spec.blend is not Trajectory")
@@ -118,6 +118,6 @@ def _drawn(observation: Observation, decision: Decision) -> bytes:
         if view is not None and view.items:
             why = ": no HPA metric measures a resource that has a VPA target"
         raise CommandError(f"{name}: there is no path to draw{why}")
-    plot = laboratory.load_module("hvpa_lab.plot", "--plot")
-    drawn: bytes = plot.draw(view, replicas.current, f"{name}, {format_timestamp(observation.now)}")
+    page = laboratory.load_module("hvpa_lab.plot.page", "--plot")
+    drawn: bytes = page.draw(decision, f"{name}, {format_timestamp(observation.now)}")
     return drawn

@@ -2,7 +2,7 @@
 // text, never as markup. The charts are those of charts.js.
 
 const $ = (id) => document.getElementById(id);
-const CORE = 1000, GIB = 2 ** 30, MOST_SAMPLES = 1440, MOST_ROWS = 500;
+const MOST_SAMPLES = 1440, MOST_ROWS = 500;
 const STATES = ["attention", "unknown", "starting", "paused", "ready"];
 const say = (text) => { $("problem").hidden = !text; $("problem").textContent = text ?? ""; };
 const utc = (text) => text ? text.replace("T", " ") : "–";
@@ -138,8 +138,6 @@ function arrange() {
 }
 
 // --- one Hvpa -----------------------------------------------------------------------------------------------------
-const scaled = (resource) => resource === "cpu" ? [CORE, "cores"] : [GIB, "GiB"];
-const of = (value, unit) => value === null || value === undefined ? null : value / unit;
 let samples = [], charts = new Map();
 
 function takeOne(kind, content) {
@@ -195,20 +193,9 @@ function showPaths(paths) {
   }
 }
 
-// A path as an area of replicas and sizes, and where the Hvpa stands on it; the chart's name.
 function showPath(path) {
-  const [unit, name] = scaled(path.resource), marks = ["usual", "now", "wanted"].filter((one) => path.marks[one]);
-  const counts = [...new Set([...path.counts, ...marks.map((one) => path.marks[one].replicas)])].sort((a, b) => a - b);
-  const at = (values) => counts.map((count) => of(values[path.counts.indexOf(count)], unit));
-  const text = ({ replicas, size }) => `${replicas} × ${number(size / unit)}`;
-  const key = `path ${path.container} ${path.resource}`;
-  chart(key, { title: `Path: ${path.container} ${path.resource} of each pod by replicas`, unit: name,
-    x: { label: `replicas${path.goesOn ? " (the path goes on)" : ""}`, text: (count) => `${count} replicas`, tick: String, incrs: WHOLE },
-    lines: [{ label: "path, up to", colour: "--soft" }, { label: "from", colour: "--soft" },
-      ...marks.map((label, index) => ({ label, points: 20 - 6 * index, colour: COLOURS[index] }))], bands: [{ series: [1, 2], fill: () => css("--band") }] })
-    .set([counts, at(path.largest), at(path.smallest),
-      ...marks.map((one) => counts.map((count) => count === path.marks[one].replicas ? path.marks[one].size / unit : null))],
-      [number(at(path.largest).at(-1)), number(at(path.smallest)[0]), ...marks.map((one) => text(path.marks[one]))]);
+  const { options, data, texts, ends } = pathChart(path), key = `path ${path.container} ${path.resource}`;
+  chart(key, options).set(data, texts, ends);
   return key;
 }
 

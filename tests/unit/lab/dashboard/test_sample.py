@@ -1,16 +1,14 @@
-"""Numbers for the charts: demand, capacity and usage in the same unit, over the same containers, and the path."""
+"""Numbers for the charts: demand, capacity and usage in the same unit, over the same containers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from hvpa.cli.input.gather import gather
 from hvpa.cli.status import view_of
 from hvpa.core.model import Objects
 from hvpa.kube.objects.usage import Usage
-from hvpa_lab.dashboard.sample import path, sample
+from hvpa_lab.dashboard.sample import sample
 from tests.unit.cli.support import Doc, Shell, without
 from tests.unit.lab.dashboard import shop
 
@@ -64,31 +62,3 @@ def test_without_an_hpa_metrics_and_pods_nothing_is_made_up(shell: Shell) -> Non
 def test_without_a_workload_there_are_no_counts(shell: Shell) -> None:
     found = sampled(shell, without(shop.documents(), "Deployment"))
     assert found["replicas"] == {"current": None, "ready": None, "desired": None, "wanted": None}
-
-
-@pytest.mark.parametrize("most", [10, 400])
-def test_the_path_has_each_count_and_where_the_hvpa_stands_on_it(shell: Shell, most: int) -> None:
-    documents = shop.documents()
-    for one in documents:
-        if one["kind"] == "HorizontalPodAutoscaler":
-            one["spec"]["maxReplicas"] = most
-        if one["kind"] == "Hvpa":
-            one["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = most
-    _, decision = shop.decided(objects(shell, documents))
-    (cpu,) = path(decision)  # no metric measures memory
-    assert (cpu["container"], cpu["resource"]) == ("app", "cpu")
-    assert cpu["counts"][0] == 1
-    assert cpu["counts"] == list(range(1, len(cpu["counts"]) + 1))
-    assert (len(cpu["counts"]) == 10, cpu["goesOn"]) == (most == 10, most == 400)
-    assert all(low <= top for low, top in zip(cpu["smallest"], cpu["largest"], strict=True))
-    assert cpu["largest"][0] == 1000  # the first request: minAllowed is a floor
-    assert cpu["largest"] == sorted(cpu["largest"])
-    assert cpu["marks"]["now"] == {"replicas": 2, "size": 1000}
-    assert decision.joint is not None
-    wanted = decision.joint.wanted
-    assert cpu["marks"]["wanted"]["replicas"] == wanted.replicas
-    assert cpu["marks"].keys() == {"now", "wanted", "usual"}
-
-
-def test_there_is_no_path_with_blend_additive(shell: Shell) -> None:
-    assert path(shop.decided(objects(shell, shop.documents(blend="Additive")))[1]) == []
