@@ -1,4 +1,4 @@
-"""The laboratory, `hvpa_lab`: commands and pictures that the operator does without, so its image has none of them."""
+"""The laboratory, `hvpa_lab`: commands and pages that the operator does without, so its image has none of them."""
 
 from __future__ import annotations
 

@@ -10,5 +10,5 @@ A scenario file becomes plain values, the engine runs each policy on them step b
 - `cluster/`: the workload. `pods` (the workload moved through time), `state` (a pod and its containers), `usage`,
   `rollout`, `resizes`, `nodes`, `metrics_server`.
 - `measure` (each step, and the totals), `reactions` (how fast a policy reacted to a rise of the load).
-- `report/`: `compare` (costs and dominated policies), then table, JSON, page and picture.
+- `report/`: `compare` (costs and dominated policies), then table, JSON and page.
 """

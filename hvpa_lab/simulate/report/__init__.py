@@ -1,1 +1,1 @@
-"""Reports of a simulation: figures, table, JSON, HTML page, picture."""
+"""Reports of a simulation: figures, table, JSON, HTML page."""
