@@ -202,7 +202,7 @@ control-plane: venv ## build the control plane's programs (once; several minutes
 	@$(PY) -m localcluster build
 
 .PHONY: cluster-up
-cluster-up: venv ## start a local control plane (NODES=real: pods are containers, after `make image`; NODES=auto)
+cluster-up: venv ## start a local control plane; pods are containers if the machine can (NODES=simulated: none are)
 	@$(PY) -m localcluster up --nodes=$(NODES) --image=$(IMAGE)
 
 .PHONY: cluster-env

@@ -19,6 +19,7 @@ from localcluster.node import node
 from localcluster.programs.build import build, build_node, build_replays, build_tools, tool_folders
 from localcluster.programs.toolchain import BuildError
 from localcluster.workloads.load import PodLoad, alone
+from localcluster.workloads.traffic import REQUEST_CPU, Traffic, port_of, together
 
 NEXT_STEPS = """\
 a control plane runs; its kubectl and its kubeconfig, for a shell:
@@ -28,22 +29,12 @@ then, from nothing to a scaled workload (docs/tutorial.md has more about each li
   kubectl apply --server-side -k config/crd
   until kubectl wait --for=condition=Established crd/hvpas.autoscaling.k8s.io; do sleep 1; done
   hvpa run > operator.log 2>&1 &
-  kubectl apply -f config/samples/web.yaml
-  make cluster-load LOAD=1000m    # a core of load, shared by the pods of `web`, until Ctrl-C
+  kubectl apply -f examples/tutorial/web.yaml
+  make cluster-load LOAD=400m     # 0.4 cores of load, shared by the pods of `web`, until Ctrl-C
   hvpa explain web                # from another shell: what is decided, and why
 to end it: make cluster-down"""
 """What `up` prints; `exports` are the lines of `env`."""
-NEXT_STEPS_REAL = """\
-a control plane runs, with a real node; its kubectl and its kubeconfig, for a shell:
-  eval "$(make -s cluster-env)"   # that is:
-{exports}
-then the operator as a pod, and a workload (docs/first-day.md has more about each line):
-  kubectl apply -f config/manager/namespace.yaml
-  helm install hvpa charts/hvpa -n hvpa-system --set image.repository=hvpa   # `make cluster-tools` builds Helm
-  kubectl apply -f examples/first-day/shop.yaml
-  make cluster-load LOAD=150m LOAD_ARGS="--namespace shop"   # shared by the pods of `web`, until Ctrl-C
-to end it: make cluster-down"""
-"""The same for a real node."""
+_REPORT_SECONDS = 5.0
 
 
 def main(arguments: list[str]) -> int:
@@ -61,9 +52,11 @@ def main(arguments: list[str]) -> int:
             "--nodes",
             choices=["", "auto", "real", "simulated"],
             default="",
-            help="real: pods are containers of this machine; auto: if it can (default: simulated)",
+            help="real: pods are containers of this machine; auto: if it can (the default)",
         )
-        command.add_argument("--image", default="", help="a file (OCI) that a real node has beside its own")
+        command.add_argument(
+            "--image", default="", help="a file (OCI), if it exists: an image for a real node, beside its own"
+        )
     commands.add_parser("down", help="end it")
     commands.add_parser("env", help='print shell exports to use it with: eval "$(… env)"')
     load = commands.add_parser("load", help="share out a load to the ready pods of a workload until Ctrl-C")
@@ -71,7 +64,10 @@ def main(arguments: list[str]) -> int:
     load.add_argument("--selector", default="app=web", help="labels of the pods (default: app=web)")
     load.add_argument("--cpu", type=parse_cpu, default="500m", help="in total (default: 500m)")
     load.add_argument(
-        "--memory", type=parse_memory, default="0", help="in total, by all pods, above 16Mi each (default: 0)"
+        "--memory",
+        type=parse_memory,
+        default="0",
+        help="in total, by all pods, above 16Mi each (default: 0); not by pods that serve HTTP",
     )
     commands.add_parser("tools", help="build Helm and Prometheus; `env` puts them on PATH")
     prometheus = commands.add_parser("prometheus", help="a Prometheus with two made-up weeks, until Ctrl-C")
@@ -113,37 +109,34 @@ def _up(options: argparse.Namespace) -> None:
     """Start a control plane that stays; the first line of output names the kind of its nodes, and the reason."""
     real = False
     if not options.bare:
-        real, reason = which_nodes(options.nodes, options.image)
-        print(f"nodes: {reason}", flush=True)
+        real, line = which_nodes(options.nodes, options.image)
+        print(f"nodes: {line}", flush=True)
     build(full=not options.bare)
     if real:
         build_node()
     images = _images(options.image) if real else ()
     started = keeper.up(full=not options.bare, real=real, images=images)
-    runs_real = started.get("real", False)
-    steps = NEXT_STEPS_REAL if runs_real else NEXT_STEPS
-    print(steps.format(exports="\n".join(f"  {line}" for line in exports(started))))
-    if (started["full"], runs_real) != (not options.bare, real):
+    print(NEXT_STEPS.format(exports="\n".join(f"  {line}" for line in exports(started))))
+    if (started["full"], started.get("real", False)) != (not options.bare, real):
         print("another kind of control plane runs already: end it with `down` first", file=sys.stderr)
 
 
 def which_nodes(wanted: str, image: str) -> tuple[bool, str]:
     """Whether nodes are real, and a line about it. Raises `KeeperError` if they must be real and can't."""
-    if wanted in ("", "simulated"):
-        more = "" if wanted else "; NODES=real has containers instead"
-        return False, f"simulated (KWOK): pods run nothing{more}"
-    reason = node.why_simulated()
-    if not reason and image and not Path(image).is_file():
-        reason = f"real nodes need the operator's image, and {image} is missing: make image"
-    if not reason:
-        return True, "real (kubelet, containerd, runc): pods are containers of this machine"
-    if wanted == "real":
-        raise keeper.KeeperError(f"NODES=real: {reason}")
-    return False, f"simulated (KWOK): {reason}"
+    if wanted == "simulated":
+        return False, "simulated (KWOK): pods run nothing"
+    if reason := node.why_simulated():
+        if wanted == "real":
+            raise keeper.KeeperError(f"NODES=real: {reason}")
+        return False, f"simulated (KWOK): {reason}"
+    line = "real (kubelet, containerd, runc): pods are containers of this machine"
+    if image and not _images(image):
+        line += f"; {image} is missing, so the operator can't be a pod (make image)"
+    return True, line
 
 
 def _images(file: str) -> tuple[Path, ...]:
-    return (Path(file),) if file else ()
+    return (Path(file),) if file and Path(file).is_file() else ()
 
 
 def exports(state: Mapping[str, Any], *tools: Path) -> list[str]:
@@ -176,22 +169,32 @@ def _installed(options: argparse.Namespace) -> None:
 
 
 def _load(options: argparse.Namespace) -> None:
-    """Distribute the load until Ctrl-C; print a line whenever the usage of each pod changes."""
-    kubeconfig = Path(_running()["kubeconfig"])
-    load = PodLoad(
-        KubeApi(kubeconfig),
+    """Distribute the load until Ctrl-C: as HTTP requests if containers of a real node have a port, else as usage."""
+    state = _running()
+    kubeconfig = Path(state["kubeconfig"])
+    api = KubeApi(kubeconfig)
+    with (
+        alone(kubeconfig.parent, options.namespace, options.selector),
+        contextlib.suppress(KeyboardInterrupt),
+    ):
+        port = port_of(api.list("Pod", options.namespace, options.selector)) if state.get("real") else None
+        if port is None:
+            _use(api, options)
+        else:
+            _send(api, options, port, kubeconfig.parent)
+
+
+def _use(api: KubeApi, options: argparse.Namespace) -> None:
+    """Set the usage of the pods; print a line whenever the usage of each pod changes."""
+    printed = None
+    with PodLoad(
+        api,
         options.namespace,
         options.selector,
         cpu=options.cpu,
         memory=options.memory,
         keeps_memory=True,
-    )
-    printed = None
-    with (
-        alone(kubeconfig.parent, options.namespace, options.selector),
-        load,
-        contextlib.suppress(KeyboardInterrupt),
-    ):
+    ) as load:
         while load.error is None:
             usage = load.usage
             if (now := (usage.cpu, usage.pods)) != printed:
@@ -200,8 +203,23 @@ def _load(options: argparse.Namespace) -> None:
                 )
             printed = now
             time.sleep(1)
-    if load.error is not None:
-        raise load.error
+    raise load.error
+
+
+def _send(api: KubeApi, options: argparse.Namespace, port: int, folder: Path) -> None:
+    """Send requests to the pods; print a line about their latency every few seconds."""
+    rate = options.cpu / REQUEST_CPU
+    print(f"{rate:g} requests per second to the ready pods, {REQUEST_CPU:g} ms of CPU each", flush=True)
+    printed = time.time()
+    with Traffic(
+        api, options.namespace, options.selector, port, build_node()["traffic"], folder, lambda: rate
+    ) as traffic:
+        while traffic.error is None:
+            time.sleep(_REPORT_SECONDS)
+            answers = {second: found for second, found in traffic.answers().items() if second > printed}
+            printed = max(answers, default=printed)
+            print(together(list(answers.values())).line, flush=True)
+    raise traffic.error
 
 
 if __name__ == "__main__":

@@ -26,11 +26,9 @@ from localcluster.process import Process, free_port
 from localcluster.programs.build import build, build_node
 from localcluster.vpa import VpaActs
 from localcluster.workloads.load import await_pods
-from localcluster.workloads.traffic import TIMEOUT_SECONDS, Answers, Traffic
+from localcluster.workloads.traffic import REQUEST_CPU, TIMEOUT_SECONDS, Answers, Traffic
 
 HERE = Path(__file__).resolve().parent
-REQUEST_CPU = 5.0
-"""Millicores of a request per second, as in `workload.yaml`."""
 _GONE_SECONDS = 60.0
 
 

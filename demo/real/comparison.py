@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from demo.scenario import Phase
 from demo.snapshot import clock
-from localcluster.workloads.traffic import Answers, is_slow, together
+from localcluster.workloads.traffic import Answers, is_slow, milliseconds, together
 
 GOAL: Final = 250.0
 """Maximum milliseconds for 99 of 100 requests of a second. A request alone takes 5 to 10."""
@@ -80,13 +79,6 @@ def back(run: Run) -> float | None:
         elif within is None:
             within = one.elapsed
     return within
-
-
-def milliseconds(value: float | None) -> str:
-    """`5 ms`; `failed` if too many requests failed, `-` without requests."""
-    if value is None:
-        return "-"
-    return "failed" if math.isinf(value) else f"{value:.0f} ms"
 
 
 _MEANING = {

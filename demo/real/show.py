@@ -6,13 +6,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from demo.real.cluster import REQUEST_CPU, RealCluster, RunningContainer
-from demo.real.comparison import GOAL, milliseconds
+from demo.real.cluster import RealCluster, RunningContainer
+from demo.real.comparison import GOAL
 from demo.scenario import Scenario
 from demo.show import Screen, Show
 from demo.snapshot import Columns, Snapshot, clock, cpu, held, join, memory
 from localcluster.node.cgroups import Granted
-from localcluster.workloads.traffic import Answers, together
+from localcluster.workloads.traffic import REQUEST_CPU, Answers, milliseconds, together
 
 COLUMNS: Columns = (
     ("time", 5),

@@ -422,7 +422,7 @@ def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, 
         if not group.sources:
             report(
                 "(once; on two cores three to five minutes for an API server, Helm or Prometheus, six to eight for "
-                "the control plane)"
+                "the control plane, three for a real node)"
             )
     for name, package in missing.items():
         temporary = folder / f"{name}.{os.getpid()}.tmp"

@@ -17,6 +17,8 @@ from localcluster.workloads.load import is_ready
 _PERIOD_SECONDS = 0.5
 TIMEOUT_SECONDS = 2.0
 """Seconds after which a request has failed."""
+REQUEST_CPU = 5.0
+"""Millicores of a request per second, as in the manifests of the demo and the tutorial (`web -cpu=5ms`)."""
 QUIET_SECONDS = 5
 """Number of consecutive seconds without slow requests that counts as recovery."""
 
@@ -41,6 +43,19 @@ class Answers:
         place = max(1, math.ceil(self.sent * percent / 100))
         ordered = sorted(self.milliseconds)
         return ordered[place - 1] if place <= len(ordered) else math.inf
+
+    @property
+    def line(self) -> str:
+        """A line for a reader: `400 requests, 2 failed; P50 6 ms, P99 31 ms`."""
+        middle, slow = (milliseconds(self.percentile(percent)) for percent in (50, 99))
+        return f"{self.sent} requests, {self.failed} failed; P50 {middle}, P99 {slow}"
+
+
+def milliseconds(value: float | None) -> str:
+    """`5 ms`; `failed` if too many requests failed, `-` without requests."""
+    if value is None:
+        return "-"
+    return "failed" if math.isinf(value) else f"{value:.0f} ms"
 
 
 def is_slow(answers: Answers, goal: float) -> bool:
@@ -86,6 +101,17 @@ def read(text: str) -> dict[int, Answers]:
 def addresses(pods: Sequence[Json], port: int) -> list[str]:
     """The addresses of the ready pods."""
     return sorted(f"{pod['status']['podIP']}:{port}" for pod in pods if is_ready(pod))
+
+
+def port_of(pods: Sequence[Json]) -> int | None:
+    """The first container port of these pods, None if they have none."""
+    ports = [
+        port["containerPort"]
+        for pod in pods
+        for container in pod["spec"]["containers"]
+        for port in container.get("ports", ())
+    ]
+    return ports[0] if ports else None
 
 
 @dataclass(slots=True)

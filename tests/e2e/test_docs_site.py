@@ -80,10 +80,10 @@ def test_every_page_is_on_the_site_and_loads_nothing_from_elsewhere(site: Path) 
 
 def test_links_out_of_the_docs_lead_to_copies_or_folders(site: Path) -> None:
     started = (site / "getting-started.html").read_text()
-    assert 'href="repository/config/samples/web.yaml"' in (site / "tutorial.html").read_text()
+    assert 'href="repository/examples/tutorial/web.yaml"' in (site / "tutorial.html").read_text()
     assert 'href="chart.html"' in started
-    sample = site / "repository/config/samples/web.yaml"
-    assert sample.read_bytes() == (ROOT / "config/samples/web.yaml").read_bytes()
+    sample = site / "repository/examples/tutorial/web.yaml"
+    assert sample.read_bytes() == (ROOT / "examples/tutorial/web.yaml").read_bytes()
     assert '<a href="repository/examples">' not in (site / "index.html").read_text()
 
 

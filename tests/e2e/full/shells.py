@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from localcluster.process import Process
+from tests.e2e.node.leftovers import machine
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 MAKEFILE: Final = (ROOT / "Makefile").read_text()
@@ -43,6 +44,23 @@ class Shells:
             "PYTHONUNBUFFERED": "1",
         }
         self.variables = {"PY": shlex.quote(sys.executable), **variables}
+
+    def owners(self) -> set[int]:
+        """The processes whose control planes have real nodes in these shells' folder."""
+        return {
+            int(found[1])
+            for file in self.folder.glob("cluster/run/nodes/*/kubelet.yaml")
+            if (found := re.search(r"^cgroupRoot: /hvpa-node-(\d+)-", file.read_text(), re.MULTILINE))
+        }
+
+    def end(self, block: str) -> None:
+        """Run the block that ends the control plane; a real node leaves nothing."""
+        owners = self.owners()
+        self.run(block)
+        for owner in owners:
+            left = machine(owner)
+            assert (left["cgroups"], left["running"]) == ([], [])
+        assert not (self.folder / "cluster/run/nodes").exists()
 
     def script(self, block: str) -> str:
         """A block of the page for a shell. In place of `make` stands what its recipe runs, since `make` looks after the

@@ -24,7 +24,6 @@ from localcluster.programs.build import Programs
 from localcluster.workloads.load import is_ready
 from tests.e2e.full import objects
 from tests.e2e.full.shells import ROOT, Shells, blocks
-from tests.e2e.node.leftovers import machine
 from tools.browser import chromium, terminal
 from tools.browser.dashboard_page import BrowserPage, opened
 from tools.dependencies.lockfile import read_project
@@ -82,12 +81,11 @@ def day(request: pytest.FixtureRequest, helm: Path, prometheus: Programs, tmp_pa
         PROMETHEUS_ARGS=f"--port {port} --metrics-port {metrics}",
         OPERATOR_ARGS=f"--metrics-port {metrics}",
         IMAGE=image,
+        NODES=request.param,
     )
     for kind in ("CACHE", "CONFIG", "DATA"):
         shells.env[f"HELM_{kind}_HOME"] = str(tmp_path / "helm")  # nothing of the user's is read
-    start = START.replace("NODES=auto", f"NODES={request.param}")
-    assert start != START
-    with shells.started("first", f"{start}\necho all is applied\nwait") as first:
+    with shells.started("first", f"{START}\necho all is applied\nwait") as first:
         try:
             wait_for(lambda: "all is applied" in first.tail(3), 2 * SOON, first.tail)
             assert f"nodes: {request.param}" in first.log.read_text()
@@ -98,21 +96,7 @@ def day(request: pytest.FixtureRequest, helm: Path, prometheus: Programs, tmp_pa
             wait_for(lambda: "two weeks" in log.read_text(), SOON, log.read_text)
             yield Day(shells, port, request.param)
         finally:
-            end(shells)
-
-
-def end(shells: Shells) -> None:
-    """End the control plane; a real node leaves nothing."""
-    owners = {
-        int(found[1])
-        for file in shells.folder.glob("cluster/run/nodes/*/kubelet.yaml")
-        if (found := re.search(r"^cgroupRoot: /hvpa-node-(\d+)-", file.read_text(), re.MULTILINE))
-    }
-    shells.run(DOWN)
-    for owner in owners:
-        left = machine(owner)
-        assert (left["cgroups"], left["running"]) == ([], [])
-    assert not (shells.folder / "cluster/run/nodes").exists()
+            shells.end(DOWN)
 
 
 def make_image(content: Content, file: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localcluster.workloads.traffic import Answers, addresses, is_slow, read, recovered, together
+from localcluster.workloads.traffic import Answers, addresses, is_slow, port_of, read, recovered, together
 
 GOAL = 250.0
 GOOD, SLOW, FAILED = Answers(0, (5.0, 6.0)), Answers(0, (5.0, GOAL + 1)), Answers(2, (5.0,))
@@ -54,6 +54,28 @@ def test_a_request_that_failed_is_slower_than_any(
 def test_requests_of_several_seconds_are_one_sum() -> None:
     assert together([Answers(1, (5.0,)), Answers(2, (6.0, 7.0))]) == Answers(3, (5.0, 6.0, 7.0))
     assert together([]).sent == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "line"),
+    [
+        (Answers(0, (5.4, 6.0)), "2 requests, 0 failed; P50 5 ms, P99 6 ms"),
+        (Answers(1, (5.4, 6.0)), "3 requests, 1 failed; P50 6 ms, P99 failed"),
+        (Answers(), "0 requests, 0 failed; P50 -, P99 -"),
+    ],
+)
+def test_a_line_has_failures_and_whole_milliseconds(answers: Answers, line: str) -> None:
+    assert answers.line == line
+
+
+def test_the_port_is_the_first_of_the_containers() -> None:
+    silent, serving = (
+        {"name": "a"},
+        {"name": "b", "ports": [{"containerPort": 8080}, {"containerPort": 9090}]},
+    )
+    assert port_of([{"spec": {"containers": [silent, serving]}}]) == 8080
+    assert port_of([{"spec": {"containers": [silent]}}]) is None
+    assert port_of([]) is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demo.real.comparison import GOAL, Run, Sample, back, figures, milliseconds, table
+from demo.real.comparison import GOAL, Run, Sample, back, figures, table
 from demo.scenario import Scenario
 from localcluster.workloads.traffic import Answers
 
@@ -43,11 +43,6 @@ def test_nothing_measured_is_nothing() -> None:
 def test_requests_are_back_once_they_stay_within_a_tenth(cpu: tuple[int, ...], second: int | None) -> None:
     samples = [Sample(float(at), one, GIB) for at, one in enumerate(cpu)]
     assert back(Run("x", {}, samples, 0)) == second
-
-
-@pytest.mark.parametrize(("value", "text"), [(5.4, "5 ms"), (None, "-"), (float("inf"), "failed")])
-def test_times_are_whole_milliseconds(value: float | None, text: str) -> None:
-    assert milliseconds(value) == text
 
 
 def run(name: str, above: range, cpu: int) -> Run:
