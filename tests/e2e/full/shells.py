@@ -45,6 +45,11 @@ class Shells:
         }
         self.variables = {"PY": shlex.quote(sys.executable), **variables}
 
+    def settle(self, environment: str) -> None:
+        """Set the environment of all shells that start from now on, as `environment` does in a shell."""
+        printed = self.run(environment + 'echo "$KUBECONFIG"; echo "$PATH"')
+        self.env["KUBECONFIG"], self.env["PATH"] = printed.splitlines()
+
     def owners(self) -> set[int]:
         """The processes whose control planes have real nodes in these shells' folder."""
         return {

@@ -89,9 +89,7 @@ def day(request: pytest.FixtureRequest, helm: Path, prometheus: Programs, tmp_pa
         try:
             wait_for(lambda: "all is applied" in first.tail(3), 2 * SOON, first.tail)
             assert f"nodes: {request.param}" in first.log.read_text()
-            shells.env["KUBECONFIG"], shells.env["PATH"] = shells.run(
-                ENVIRONMENT + 'echo "$KUBECONFIG"; echo "$PATH"'
-            ).splitlines()
+            shells.settle(ENVIRONMENT)
             log = shells.place / "prometheus.log"
             wait_for(lambda: "two weeks" in log.read_text(), SOON, log.read_text)
             yield Day(shells, port, request.param)
