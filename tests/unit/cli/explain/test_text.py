@@ -341,11 +341,11 @@ RULES: dict[str, tuple[Doc, str]] = {
     "replaced, by default": (
         ROLLOUT_ONLY,
         "Auto, last step never, lower requests once wanted for 6h (default), "
-        "minChange cpu 200m (default) and memory 200M (default)"),
+        "minChange cpu 200m or 20 % (default) and memory 200M or 20 % (default)"),
     "replaced, the user's duration": (
         {**ROLLOUT_ONLY, DOWN: {"stabilizationDuration": "1h", "minChange": {"cpu": {"percentage": 20}}}},
         "Auto, last step never, stabilization 1h (over), lower requests once wanted for 1h, "
-        "minChange cpu 20 % and memory 200M (default)"),
+        "minChange cpu 20 % and memory 200M or 20 % (default)"),
     "in place, by default": (
         IN_PLACE,
         "Auto, last step never, lower requests once wanted for 6h (default); requests with a metric: by the highest "

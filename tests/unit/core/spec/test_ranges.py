@@ -58,7 +58,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
         cpu("3", "4") | change(DOWN, cpu={"percentage": 50}), {
             CPU: ["requests range from 3 to 4, but scaleDown.minChange is 2: the cpu request is never lowered"]}),
     "on a path, requests may go along with others": (
-        cpu("100m", "250m") | change(UP, cpu={"value": "10m"}) | JOINT | REPLACED, {CPU: [
+        cpu("100m", "250m") | change(UP, cpu={"value": "10m"}) | change(DOWN, cpu={"value": "200m"}) | JOINT | REPLACED,
+        {CPU: [
             "requests range from 100m to 250m, but scaleDown.minChange is 200m: the cpu request is never lowered"
             " alone"]}),
     "more replicas at once than there may be": (
