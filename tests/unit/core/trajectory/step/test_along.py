@@ -65,6 +65,20 @@ def test_a_step_of_which_each_change_is_too_small_waits_for_its_timeout() -> Non
     assert requests(both("1300m", "1300Mi", at(minutes=15), status=status))["cpu"] == 1300
 
 
+@pytest.mark.parametrize(
+    ("request_", "target", "is_held"),
+    [("300m", "360m", False), ("300m", "358m", True), ("1500m", "1700m", False), ("1500m", "1698m", True)],
+    ids=["20 percent", "less", "200m of a large pod", "less of a large pod"],
+)
+def test_min_change_is_by_default_at_most_20_percent(request_: str, target: str, is_held: bool) -> None:
+    spec = {"weightBasedScalingIntervals": [{"vpaWeight": 100}], "hpa": {"deploy": False}}
+    decision = build.decided(
+        state(2, [app(request_, "1Gi")], [], {"app": {"cpu": target, "memory": "1Gi"}}, spec)
+    )
+    assert held(decision) == [("up", "cpu", "MinChange")] * is_held
+    assert (decision.workload_patch is None) is is_held
+
+
 def test_what_goes_along_passes_no_other_gate() -> None:
     spec = {"vpa": {**LIMITED["vpa"], "scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
     seen = state(
