@@ -15,7 +15,7 @@ from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, missing, write_error
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, not_found_error, write_error
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.paths import PathError
 from hvpa.kube.client.transport import (
@@ -137,7 +137,7 @@ class KubeCluster:
             self._take(resource, response, quiet=True)
             return
         known = self._local.store(resource).get(Key(hvpa.namespace, patch.name))
-        scale = _read(partial(workloads.scaled, "", ""), response, "Scale")
+        scale = _read(partial(workloads.from_scale, "", ""), response, "Scale")
         if scale is None or known is None or known.metadata.resource_version != patch.resource_version:
             return  # unreadable, or the watch is ahead of the response
         replace, version = msgspec.structs.replace, scale.metadata.resource_version
@@ -166,7 +166,7 @@ class KubeCluster:
         try:
             response = await self._patch(hvpa, path, resize.body, STRATEGIC_MERGE_PATCH)
         except Conflict as error:
-            if (cause := missing(error)) is None:
+            if (cause := not_found_error(error)) is None:
                 raise
             if cause.is_of_an_object:
                 return
@@ -242,7 +242,7 @@ class KubeCluster:
             body = deletion(change.uid, change.resource_version)
             response = await self._send(hvpa, "DELETE", path, {}, body)
         except WriteError as error:
-            if missing(error) is None:
+            if not_found_error(error) is None:
                 raise
         else:
             deleted = _read(_decode_kind, response, resource.kind)

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from hvpa.api.objects.read_models import Meta
-from hvpa.kube.client.errors import missing
+from hvpa.kube.client.errors import not_found_error
 from hvpa.kube.client.transport import JSON, MERGE_PATCH, Body
 from hvpa.kube.objects.resources import HVPA_SIZES
 from hvpa.reconcile.ports import Conflict, SizeChanges, WriteError
@@ -73,7 +73,7 @@ class CreationSizes:
             self._take(await self._send(hvpa, "PATCH", path, {}, patch))
             return
         except Conflict as error:
-            if missing(error) is None:
+            if not_found_error(error) is None:
                 raise
         entries = {key: size for key, size in changes.items() if size is not None}
         if not entries:

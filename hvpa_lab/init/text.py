@@ -19,7 +19,7 @@ from hvpa_lab.init.trial import TrialOutcome
 from hvpa_lab.init.verdict import on_the_target
 from hvpa_lab.simulate.history.fit import FittedUsage
 from hvpa_lab.simulate.history.regression import FittedLine
-from hvpa_lab.simulate.report.text import percent, plain_text, seconds
+from hvpa_lab.simulate.report.text import percent_of_share, plain_text, seconds
 
 _WIDTH: Final = 100
 COARSE: Final = 120.0
@@ -52,10 +52,10 @@ def _learnt(result: InitResult) -> list[str]:
         lines.append(
             f"  daily load pattern: lowest about {shape.lowest:02}:00 ({shape.hours[shape.lowest]:.3g}), highest "
             f"about {shape.highest:02}:00 UTC ({shape.hours[shape.highest]:.3g}); the hour explains "
-            f"{percent(shape.explained, 0)} percent of it"
+            f"{percent_of_share(shape.explained, 0)} percent of it"
         )
     else:
-        explained = percent(max(0.0, shape.explained), 0)
+        explained = percent_of_share(max(0.0, shape.explained), 0)
         lines.append(f"  no daily load pattern: the hour explains {explained} percent of the load")
     return lines + _notes(fit.notes)
 
@@ -68,12 +68,12 @@ def _usage(usage: FittedUsage, *, is_cpu: bool) -> Iterator[str]:
     for label, resource, line in lines:
         base, per_unit = shown(resource, line.per_replica), shown(resource, line.per_unit)
         quality = (
-            f"explains {percent(max(0.0, line.explained), 0)} percent, typical error "
-            f"{percent(line.error, 0)} percent"
+            f"explains {percent_of_share(max(0.0, line.explained), 0)} percent, typical error "
+            f"{percent_of_share(line.error, 0)} percent"
         )
         of = "core used" if is_cpu else "unit of load"
         if is_cpu and label == "CPU":
-            yield f"CPU {percent(line.per_unit, 0)} percent of the pods'"
+            yield f"CPU {percent_of_share(line.per_unit, 0)} percent of the pods'"
         else:
             yield f"{label} {base} per replica and {per_unit} per {of}; {quality}"
 
@@ -107,7 +107,7 @@ def _row(name: str, outcomes: Sequence[TrialOutcome]) -> tuple[str, ...]:
     return (
         name,
         money(mean([outcome.cost for outcome in outcomes])),
-        percent(mean([outcome.unmet for outcome in outcomes]), 2),
+        percent_of_share(mean([outcome.unmet for outcome in outcomes]), 2),
         f"{mean([outcome.ooms for outcome in outcomes]):.3g}",
         f"{mean([outcome.restarts for outcome in outcomes]):.3g}",
         f"{mean([outcome.replicas for outcome in outcomes]):.1f}",

@@ -15,7 +15,7 @@ from hvpa.api.values.quantity import Resource, format_resource, parse_resource
 from hvpa_lab.simulate.model import Policy, Scenario
 from hvpa_lab.simulate.policy.base import SimulationError
 from hvpa_lab.simulate.report.compare import Comparison, PolicyRank
-from hvpa_lab.simulate.report.text import percent
+from hvpa_lab.simulate.report.text import percent_of_share
 
 FACTORS: Final = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
 """Targets to try, as multiples of the given targets. No utilization exceeds 100 percent, or the given target if that is
@@ -87,4 +87,4 @@ def _unmet(standing: PolicyRank) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{percent(share, 2)} %"
+    return f"{percent_of_share(share, 2)} %"

@@ -82,7 +82,7 @@ class Overlap(NamedTuple):
         return f"overlaps entry {self.earlier} of the list {counts}: the first matching entry applies"
 
 
-def overlaps(intervals: Sequence[ScalingInterval], lower: int = 1) -> tuple[Overlap, ...]:
+def interval_overlaps(intervals: Sequence[ScalingInterval], lower: int = 1) -> tuple[Overlap, ...]:
     """Returns the first overlap of each interval with an earlier entry of the list, not counting a shared boundary.
 
     `lower` is minReplicas, for intervals without a start. Example: 3..7 and 7..10 share a boundary; 3..8 and 7..10

@@ -12,7 +12,13 @@ from pydantic import Field
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.forecast import Forecast
-from hvpa.api.hvpa.intervals import INTERVAL_RULES, Overlap, ScalingInterval, overlaps, weights_in_ppm
+from hvpa.api.hvpa.intervals import (
+    INTERVAL_RULES,
+    Overlap,
+    ScalingInterval,
+    interval_overlaps,
+    weights_in_ppm,
+)
 from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
@@ -209,7 +215,7 @@ class HvpaSpec(SpecModel):
         """Returns the intervals that share more than a boundary with an earlier entry of the list."""
         template = self.hpa.template.spec if self.hpa.deploy else None
         lower = 1 if template is None else template.min_replicas or 1
-        return overlaps(self.weight_based_scaling_intervals, lower)
+        return interval_overlaps(self.weight_based_scaling_intervals, lower)
 
     @cached_property
     def weights_ppm(self) -> tuple[int, ...]:

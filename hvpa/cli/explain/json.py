@@ -83,7 +83,7 @@ def as_json(
                 "decided": f"{difference.decided.status} {difference.decided.reason}",
                 "why": difference.why,
             }
-            for difference in differing(observation, decision)
+            for difference in differing_conditions(observation, decision)
         ],
         "inModeApply": None if applied is None else _in_mode_apply(applied),
         "resizes": resizes(decision),
@@ -274,7 +274,7 @@ class Difference(NamedTuple):
     why: str
 
 
-def differing(observation: Observation, decision: Decision) -> Iterator[Difference]:
+def differing_conditions(observation: Observation, decision: Decision) -> Iterator[Difference]:
     """The conditions whose status or reason differ between the operator's report and this decision."""
     decided = {condition.type: condition for condition in decision.status.conditions}
     for reported in observation.status.conditions:

@@ -21,7 +21,7 @@ from hvpa.api.values.quantity import (
 from hvpa.api.values.text import counted, names, printable
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.explain.demand import demand, path_lines
-from hvpa.cli.explain.json import differing, patch_body, replacing, resizes
+from hvpa.cli.explain.json import differing_conditions, patch_body, replacing, resizes
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import amount_text, at, by_default, held, kind, readable, refused, when
 from hvpa.core.gates.floors import floor_state, next_floor
@@ -123,7 +123,7 @@ def _conditions(observation: Observation, decision: Decision) -> Iterable[str]:
 
 def _differences(observation: Observation, decision: Decision) -> Iterable[str]:
     """The conditions that differ between the operator's report and this decision, and possible causes."""
-    for difference in differing(observation, decision):
+    for difference in differing_conditions(observation, decision):
         reported, decided = difference.reported, difference.decided
         yield (
             f"{reported.type} was reported {reported.status} {reported.reason} "

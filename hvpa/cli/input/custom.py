@@ -16,7 +16,7 @@ from hvpa.api.values.documents import Plain
 from hvpa.cli.input.files import Document, value_at
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.targeting import Target
-from hvpa.kube.objects.workloads import scaled
+from hvpa.kube.objects.workloads import from_scale
 
 
 def named_targets(documents: Iterable[Document], namespace: str) -> set[Target]:
@@ -63,7 +63,7 @@ def read_custom(content: Mapping[str, Plain]) -> Workload:
         "spec": {"replicas": replicas},
         "status": {"replicas": replicas if count is None else count, "selector": selector},
     }
-    workload = scaled(_version(content), str(content["kind"]), msgspec.json.encode(scale))
+    workload = from_scale(_version(content), str(content["kind"]), msgspec.json.encode(scale))
     template = value_at(spec, "template")
     if not value_at(template, "spec", "containers"):
         return workload

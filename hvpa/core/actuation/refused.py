@@ -11,7 +11,7 @@ from hvpa.api.hvpa.status import DesiredSize, HpaScalingStatus, Refusal, Refused
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import ContainerSizes, as_desired, sizes_of
-from hvpa.core.gates.backoff import HOUR, key_of, refusal_wait, refused_until
+from hvpa.core.gates.backoff import HOUR, refusal_wait, refused_key, refused_until
 from hvpa.core.gates.gates import REFUSED
 from hvpa.core.model import (
     Axis,
@@ -51,9 +51,9 @@ def with_refusal(
     record, count = axis_state.refused, 1
     if record is not None and observation.now - record.time < 2 * HOUR:
         count = record.count + 1
-        keys = {key_of(change) for change in changes}
+        keys = {refused_key(change) for change in changes}
         if observation.now < record.time + refusal_wait(record.count):
-            changes += tuple(change for change in record.changes if key_of(change) not in keys)
+            changes += tuple(change for change in record.changes if refused_key(change) not in keys)
     refusal = Refusal(
         count=count, time=observation.now, message=text.one_line(message, 1024), changes=changes
     )

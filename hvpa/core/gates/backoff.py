@@ -83,7 +83,7 @@ def refused_until(
     """Returns when a change of the replicas (or of the container resource `key`) is tried again; None if it was not
     refused. Example: a change from 1 core to 3 cores was refused. 3.1 cores wait as well, 2 cores do not."""
     if record is None or not any(
-        key_of(change) == key
+        refused_key(change) == key
         and change.current == current
         and _covered_share(current, change.wanted, wanted) > _ALIKE
         for change in record.changes
@@ -103,7 +103,7 @@ def _covered_share(old: int, failed: int, wanted: int) -> Fraction:
     return Fraction(wanted - old, failed - old or 1)
 
 
-def key_of(change: RefusedChange) -> ResourceKey | None:
+def refused_key(change: RefusedChange) -> ResourceKey | None:
     """Returns the container resource of a refused change; None for the replicas."""
     if change.container is None:
         return None
@@ -113,7 +113,9 @@ def key_of(change: RefusedChange) -> ResourceKey | None:
 def without_written(record: Refusal | None, written: Set[ResourceKey]) -> Refusal | None:
     """Returns the record after these requests were written; None if nothing is left."""
     kept = (
-        () if record is None else tuple(change for change in record.changes if key_of(change) not in written)
+        ()
+        if record is None
+        else tuple(change for change in record.changes if refused_key(change) not in written)
     )
     return record.model_copy(update={"changes": kept}) if record is not None and kept else None
 

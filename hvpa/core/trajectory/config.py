@@ -25,7 +25,7 @@ def trajectory_of(spec: HvpaSpec) -> Trajectory:
     return spec.trajectory or _NOTHING
 
 
-def overlaps(spec: HvpaSpec) -> dict[Resource, Margin]:
+def overlaps_by_resource(spec: HvpaSpec) -> dict[Resource, Margin]:
     """Return the overlap by resource: how far a boundary is lowered for scaling in, and by how much a size must differ
     to be changed."""
     margins = trajectory_of(spec).overlap

@@ -24,7 +24,7 @@ from hvpa.core.recommenders.desired_replicas import DesiredReplicas, last_recomm
 from hvpa.core.recommenders.estimate import SETTLING, unproven
 from hvpa.core.rules import highest_demand
 from hvpa.core.trajectory.capacity import Capacity
-from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
+from hvpa.core.trajectory.config import overlaps_by_resource, path_of, reserves, trajectory_of
 from hvpa.core.trajectory.demand import (
     MetricRequirement,
     Requests,
@@ -144,7 +144,7 @@ class JointScaling:
             apart=apart,
             requests=requests,
             groups=groups,
-            margins=overlaps(self.spec),
+            margins=overlaps_by_resource(self.spec),
             replicas=self.replicas,
             usual=usual,
             capacity=Capacity(observation.pods.shapes, stays_mixed=keeps),

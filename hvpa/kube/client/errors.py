@@ -148,7 +148,7 @@ def decoded(read: Callable[[bytes], T], response: bytes, what: str) -> T:
         raise Unreachable(f"{what} can't be read: {error}") from error
 
 
-def missing(error: WriteError) -> ApiError | None:
+def not_found_error(error: WriteError) -> ApiError | None:
     """The 404 that made a write fail; None if it failed otherwise."""
     cause = error.__cause__
     return cause if isinstance(cause, ApiError) and cause.status == 404 else None

@@ -46,7 +46,7 @@ def api_path(api_version: str) -> str:
     return escaped_path("apis", group, version) if group else escaped_path("api", version)
 
 
-def checked(path: str) -> str:
+def valid_path(path: str) -> str:
     """The path, if it is valid.
 
     Raises PathError for characters that would end it (`?`, `#`), segments that a server or proxy would resolve

@@ -26,7 +26,7 @@ from hvpa.kube.client.address import Address, address_of
 from hvpa.kube.client.credentials import Credentials
 from hvpa.kube.client.errors import ConfigError, TooLarge, Unreachable, api_error, in_one_line
 from hvpa.kube.client.library import Configuration
-from hvpa.kube.client.paths import checked
+from hvpa.kube.client.paths import valid_path
 
 REQUEST_TIMEOUT = 10.0
 """Timeout of a whole request in seconds, except for lists."""
@@ -103,7 +103,7 @@ class _Call:
 
 def _target(path: str, query: Mapping[str, str] | None) -> str:
     """The part of the URL after the server's address. Raises ValueError for a path that no request can have."""
-    return f"{checked(path)}?{urlencode(query)}" if query else checked(path)
+    return f"{valid_path(path)}?{urlencode(query)}" if query else valid_path(path)
 
 
 class _Response(NamedTuple):

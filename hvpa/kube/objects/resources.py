@@ -65,7 +65,7 @@ def _workload(kind: Kind) -> ApiResource[Workload]:
 
 def custom_resource(api_version: str, kind: str, plural: str) -> ApiResource[Workload]:
     """A custom kind, read by its `scale` subresource. Raises PathError."""
-    read = partial(workloads.scaled, api_version, kind)
+    read = partial(workloads.from_scale, api_version, kind)
     return ApiResource(kind_key(api_version, kind), api_path(api_version), plural, read, _as_it_is)
 
 

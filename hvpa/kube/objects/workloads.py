@@ -123,7 +123,7 @@ class _Scale(ReadModel, frozen=True):
     status: _ScaleStatus = _ScaleStatus()
 
 
-def scaled(api_version: str, kind: str, raw: bytes | msgspec.Raw) -> Workload:
+def from_scale(api_version: str, kind: str, raw: bytes | msgspec.Raw) -> Workload:
     """A workload of a custom kind, read from its Scale.
 
     A Scale does not report readiness or updates, so all pods count as ready and updated. It has no generation either;

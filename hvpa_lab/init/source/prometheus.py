@@ -30,7 +30,7 @@ from hvpa_lab.simulate.history.answers import (
     PrometheusSeries,
     history_of,
     merged,
-    missing,
+    missing_expressions,
     series_in,
 )
 from hvpa_lab.simulate.history.record import History
@@ -202,7 +202,7 @@ class _History:
                 for name, text in zip(self._expressions, texts, strict=True):
                     chunks[name].append(self._read(name, text))
             answers = {name: merged(series_lists) for name, series_lists in chunks.items()}
-            if empty := missing(answers):
+            if empty := missing_expressions(answers):
                 raise CommandError(await self._why_empty(session, empty))
         try:
             return history_of(f"Prometheus at {asked.url}", answers, self._present.shares())

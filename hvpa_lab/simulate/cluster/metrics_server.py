@@ -18,7 +18,7 @@ import msgspec
 
 from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa_lab.recommend.hpa.controller import MetricsError, PodReading
-from hvpa_lab.simulate.cluster.objects import instant
+from hvpa_lab.simulate.cluster.objects import instant_at
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.state import SimContainer
 from hvpa_lab.simulate.model import MetricsModel
@@ -152,7 +152,7 @@ class MetricsServer:
                 sums[container_usage.pod] = sums.get(container_usage.pod, 0.0) + amount
         if published is None or not sums:
             raise MetricsError("no metrics returned from resource metrics API")
-        at = instant(self._start, published.measured_at)
+        at = instant_at(self._start, published.measured_at)
         return {pod: PodReading(round(amount), at, self._window) for pod, amount in sums.items()}
 
     def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
@@ -162,7 +162,7 @@ class MetricsServer:
         ready = [pod for pod in self._state.pods if pod.ready]
         if not ready or self.published is None:
             raise MetricsError("no metrics returned from custom metrics API")
-        at = instant(self._start, self.published.at)
+        at = instant_at(self._start, self.published.at)
         load_per_part = self.load * 1000 / sum(pod.part for pod in ready)
         return {pod.name: PodReading(round(load_per_part * pod.part), at, self._window) for pod in ready}
 

@@ -45,7 +45,7 @@ _LONG_AGO: Final = dt.timedelta(days=30)
 """Age at the scenario's start of the objects that exist then."""
 
 
-def instant(start: dt.datetime, seconds: float) -> dt.datetime:
+def instant_at(start: dt.datetime, seconds: float) -> dt.datetime:
     """Returns the instant this many seconds after the scenario's start."""
     return start + dt.timedelta(seconds=seconds)
 
@@ -187,7 +187,7 @@ class PodObjects:
             namespace=model.namespace,
             uid=uid_of(pod),
             resource_version=str(self._state.changes),
-            creation_timestamp=instant(self._start, pod.created),
+            creation_timestamp=instant_at(self._start, pod.created),
             labels=labels(model.name),
             owner_references=[self._owner],
         )
@@ -195,14 +195,14 @@ class PodObjects:
             PodCondition(
                 type="Ready",
                 status="True" if pod.ready else "False",
-                last_transition_time=instant(self._start, pod.ready_changed),
+                last_transition_time=instant_at(self._start, pod.ready_changed),
             )
         ]
         if pod.resize is not None and pod.resize.state:
             conditions.append(self._resize_condition(pod.resize))
         status = PodStatus(
             phase=pod.phase,
-            start_time=None if pod.started is None else instant(self._start, pod.started),
+            start_time=None if pod.started is None else instant_at(self._start, pod.started),
             conditions=conditions,
             container_statuses=[self._container(pod, container) for container in pod.containers],
         )
@@ -216,7 +216,7 @@ class PodObjects:
             status="True",
             reason=resize.state,
             message=message_of(resize),
-            last_transition_time=instant(self._start, resize.since),
+            last_transition_time=instant_at(self._start, resize.since),
         )
 
     def _container(self, pod: SimPod, container: SimContainer) -> ContainerStatus:
@@ -228,7 +228,7 @@ class PodObjects:
             reported = Resources(requests=_amounts(actual.requests), limits=_amounts(actual.limits))
         last = ContainerState()
         if container.oom_at is not None:
-            ended = Terminated(reason=OOM_KILLED, finished_at=instant(self._start, container.oom_at))
+            ended = Terminated(reason=OOM_KILLED, finished_at=instant_at(self._start, container.oom_at))
             last = ContainerState(terminated=ended)
         return ContainerStatus(name=container.name, last_state=last, resources=reported)
 

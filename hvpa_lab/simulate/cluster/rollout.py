@@ -32,7 +32,7 @@ class Replicas(Protocol):
         ...
 
 
-def scaled(value: int | str, replicas: int, up: bool) -> int:
+def scaled_count(value: int | str, replicas: int, up: bool) -> int:
     """Returns a count, or a percentage ("25%") of the replicas, rounded up or down
     (`GetScaledValueFromIntOrPercent`)."""
     if isinstance(value, int):
@@ -45,8 +45,8 @@ def fenceposts(max_surge: int | str, max_unavailable: int | str, replicas: int) 
     """Returns the surge and the unavailable replicas of a Deployment during a rollout (`ResolveFenceposts`). The surge
     is rounded up, the unavailable replicas down. If both are 0, a single pod may be unavailable. Example: 25 % and 25 %
     of 10 replicas give 3 and 2."""
-    surge = scaled(max_surge, replicas, up=True)
-    unavailable = scaled(max_unavailable, replicas, up=False)
+    surge = scaled_count(max_surge, replicas, up=True)
+    unavailable = scaled_count(max_unavailable, replicas, up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return surge, min(unavailable, replicas)

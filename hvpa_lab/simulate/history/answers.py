@@ -100,7 +100,7 @@ def merged(chunks: Iterable[Sequence[PrometheusSeries]]) -> list[PrometheusSerie
     return [PrometheusSeries(dict(labels), values) for labels, values in values_by_labels.items() if values]
 
 
-def missing(answers: Mapping[str, Sequence[PrometheusSeries]]) -> list[str]:
+def missing_expressions(answers: Mapping[str, Sequence[PrometheusSeries]]) -> list[str]:
     """The names of the expressions without any value."""
     return [name for name, all_series in answers.items() if not all_series]
 

@@ -171,7 +171,9 @@ def computed(formula: Formula, step: float, count: int) -> Iterator[float]:
         yield value
 
 
-def scaled(values: Iterator[float], scale: float, noise: float, seed: int, calm: int = 0) -> array[float]:
+def scaled_values(
+    values: Iterator[float], scale: float, noise: float, seed: int, calm: int = 0
+) -> array[float]:
     """The values times `scale`, with normally distributed noise of relative standard deviation `noise`, but at least 0.
     The first `calm` values have no noise. The same seed gives the same noise."""
     if noise == 0:

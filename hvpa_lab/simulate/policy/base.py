@@ -12,7 +12,7 @@ from hvpa.api.objects.read_models import Hpa, Pod, Vpa, VpaStatusRead
 from hvpa_lab.recommend.hpa.controller import HorizontalAutoscaler, HpaResult, Scale
 from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa_lab.simulate.cluster.metrics_server import Every, MetricsServer
-from hvpa_lab.simulate.cluster.objects import instant
+from hvpa_lab.simulate.cluster.objects import instant_at
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.state import SimContainer, SimPod
 from hvpa_lab.simulate.measure import Recorder
@@ -53,7 +53,7 @@ class Context:
 
     def at(self, now: float) -> dt.datetime:
         """The instant `now` seconds after the scenario's start."""
-        return instant(self.scenario.start, now)
+        return instant_at(self.scenario.start, now)
 
     def sync_hpa(self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], now: float) -> HpaResult:
         """The result of a sync of the HPA. The sync is recorded before its result takes effect."""

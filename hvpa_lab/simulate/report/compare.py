@@ -15,7 +15,7 @@ from hvpa.api.values.duration import DAY
 from hvpa.api.values.prices import Prices, money
 from hvpa.api.values.quantity import CPU
 from hvpa_lab.simulate.model import PolicyKind, PolicyResult, Scenario, SimulationResult
-from hvpa_lab.simulate.report.text import amount, listed, percent, plain_text
+from hvpa_lab.simulate.report.text import grouped_number, listed, percent_of_share, plain_text
 
 BASELINES: Final[tuple[PolicyKind, ...]] = ("HPA+VPA", "HPA", "VPA", "Fixed", "Hvpa")
 """The default baseline is the first policy of the first of these kinds that the scenario has."""
@@ -145,7 +145,7 @@ def _against(standing: PolicyRank, base: PolicyRank, days: float) -> str:
     if standing.difference is None or is_alike:
         cost = "costs as much as"
     elif standing.difference >= 1:
-        cost = f"costs {amount(standing.difference + 1, 1)} times as much as"
+        cost = f"costs {grouped_number(standing.difference + 1, 1)} times as much as"
     else:
         cost = (
             f"costs {_share(abs(standing.difference))} {'less' if standing.difference < 0 else 'more'} than"
@@ -165,7 +165,8 @@ def _restarts(standing: PolicyRank, base: PolicyRank, days: float) -> str:
         return ""
     if days < 1:
         return f", with {restarts:,} restarts instead of {base_restarts:,}"
-    return f", with {amount(restarts / days, 1)} restarts a day instead of {amount(base_restarts / days, 1)}"
+    often, base_often = grouped_number(restarts / days, 1), grouped_number(base_restarts / days, 1)
+    return f", with {often} restarts a day instead of {base_often}"
 
 
 def _beaten(standing: PolicyRank) -> str:
@@ -182,4 +183,4 @@ def _unmet_share(standing: PolicyRank) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{percent(share, 0 if share >= 0.1 else 1 if share >= 0.01 else 2)} %"
+    return f"{percent_of_share(share, 0 if share >= 0.1 else 1 if share >= 0.01 else 2)} %"

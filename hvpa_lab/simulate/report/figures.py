@@ -10,7 +10,7 @@ from typing import Final
 from hvpa.api.values.prices import money
 from hvpa_lab.simulate.model import PolicyResult, Reaction, Totals
 from hvpa_lab.simulate.report.compare import PolicyRank
-from hvpa_lab.simulate.report.text import NONE, amount, amounts, percent, seconds
+from hvpa_lab.simulate.report.text import NONE, grouped_number, number_column, percent_of_share, seconds
 
 Cells = Callable[[Sequence[PolicyRank]], list[str]]
 
@@ -30,15 +30,17 @@ class Figure:
 
 def _amounts(total_of: Callable[[Totals], float]) -> Cells:
     """The cells of a total, all with the same decimals."""
-    return lambda standings: amounts([total_of(standing.policy.totals) for standing in standings])
+    return lambda standings: number_column([total_of(standing.policy.totals) for standing in standings])
 
 
 def _percent(total_of: Callable[[Totals], float], decimals: int = 1) -> Cells:
-    return lambda standings: [percent(total_of(standing.policy.totals), decimals) for standing in standings]
+    return lambda standings: [
+        percent_of_share(total_of(standing.policy.totals), decimals) for standing in standings
+    ]
 
 
 def _count(total_of: Callable[[Totals], int]) -> Cells:
-    return lambda standings: [amount(total_of(standing.policy.totals), 0) for standing in standings]
+    return lambda standings: [grouped_number(total_of(standing.policy.totals), 0) for standing in standings]
 
 
 def _costs(standings: Sequence[PolicyRank]) -> list[str]:

@@ -18,7 +18,7 @@ from hvpa.api.values.quantity import GIB, Resource
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa_lab.simulate.model import Amount, Count, PolicyKind, Series, Totals
 from hvpa_lab.simulate.report.compare import Comparison, PolicyRank, conclusion
-from hvpa_lab.simulate.report.plots import CORE, scaled, thin
+from hvpa_lab.simulate.report.plots import CORE, thin, value_in_unit
 
 Time = Annotated[str, Meta(description="An RFC 3339 timestamp.")]
 Phase = Annotated[float | None, Meta(description="Seconds; null if it was not reached before the next rise.")]
@@ -236,13 +236,13 @@ def _policy(standing: PolicyRank, names: Sequence[str], start: dt.datetime, seri
         policy,
         figures=_part(Figures, policy.totals, **costs),
         beaten_by=[names[at] for at in standing.beaten_by],
-        events=[_part(EventReport, event, time=when(start, event.time)) for event in policy.events],
+        events=[_part(EventReport, event, time=timestamp_at(start, event.time)) for event in policy.events],
         reactions=[
             _part(
                 ReactionReport,
                 reaction,
-                start=when(start, reaction.start),
-                end=when(start, reaction.end),
+                start=timestamp_at(start, reaction.start),
+                end=timestamp_at(start, reaction.end),
                 phases=_part(Phases, reaction),
             )
             for reaction in policy.reactions
@@ -255,7 +255,7 @@ def _series(series: Series) -> SeriesReport:
     def points(values: Sequence[float], unit: float) -> Points:
         kept = thin(values)
         seconds = [_plain(at * series.step) for at in kept]
-        return Points(seconds=seconds, values=[scaled(values[at], unit) for at in kept])
+        return Points(seconds=seconds, values=[value_in_unit(values[at], unit) for at in kept])
 
     requests: dict[str, dict[Resource, Points]] = {}
     for (container, resource), values in sorted(series.requests.items()):
@@ -265,7 +265,7 @@ def _series(series: Series) -> SeriesReport:
     return SeriesReport(**columns, requests=requests)
 
 
-def when(start: dt.datetime, seconds: float) -> str:
+def timestamp_at(start: dt.datetime, seconds: float) -> str:
     """The RFC 3339 timestamp `seconds` after the start, to the millisecond."""
     return format_timestamp(start + dt.timedelta(milliseconds=round(seconds * 1000)))
 

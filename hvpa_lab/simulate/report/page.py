@@ -12,10 +12,10 @@ from typing import Any, Final
 from hvpa_lab.charts.standalone import render
 from hvpa_lab.simulate.report.compare import Comparison, PolicyRank, conclusion
 from hvpa_lab.simulate.report.figures import PHASES, RESOURCES, VERDICT, Figure, reactions
-from hvpa_lab.simulate.report.json import when
+from hvpa_lab.simulate.report.json import timestamp_at
 from hvpa_lab.simulate.report.plots import choose, colour, panels
 from hvpa_lab.simulate.report.table import facts, notes, priced
-from hvpa_lab.simulate.report.text import plain_text, short
+from hvpa_lab.simulate.report.text import plain_text, shortened
 
 POINTS: Final = 30_000
 """Maximum points of all lines together, about 15 bytes each."""
@@ -37,7 +37,7 @@ def to_html(comparisons: Sequence[Comparison]) -> str:
         FEWEST_LISTED, LISTED // max(1, sum(len(comparison.standings) for comparison in comparisons))
     )
     limit = _limit(comparisons)
-    title = short(", ".join(plain_text(comparison.result.name) for comparison in comparisons), 120)
+    title = shortened(", ".join(plain_text(comparison.result.name) for comparison in comparisons), 120)
     return render(
         "hvpa_lab.simulate.report",
         title=f"{title} – hvpa simulate",
@@ -49,7 +49,7 @@ def to_html(comparisons: Sequence[Comparison]) -> str:
         reactions=reactions,
         colour=colour,
         numbered=_numbered,
-        short=short,
+        shortened=shortened,
         longest_message=LONGEST_MESSAGE,
     )
 
@@ -71,7 +71,7 @@ def _data(comparison: Comparison, limit: int) -> dict[str, Any]:
         "step": result.step,
         "policies": [
             {
-                "name": short(standing.name, LONGEST_NAME),
+                "name": shortened(standing.name, LONGEST_NAME),
                 "colour": colour(at),
                 "cost": standing.cost,
                 "beaten": bool(standing.beaten_by),
@@ -86,7 +86,7 @@ def _data(comparison: Comparison, limit: int) -> dict[str, Any]:
                 "lines": [
                     {
                         "policy": line.policy,
-                        "name": short(line.name, LONGEST_NAME),
+                        "name": shortened(line.name, LONGEST_NAME),
                         "dash": line.dash,
                         "steps": line.steps,
                         "x": line.indices,
@@ -120,7 +120,7 @@ def _groups(figures: Sequence[Figure]) -> list[tuple[str, list[Figure]]]:
 
 
 def _numbered(at: int, policy: PolicyRank) -> str:
-    return f"{at + 1} {short(policy.name, LONGEST_NAME)}"
+    return f"{at + 1} {shortened(policy.name, LONGEST_NAME)}"
 
 
 def _events(comparison: Comparison, most: int) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _events(comparison: Comparison, most: int) -> dict[str, Any]:
     happened = sum(len(standing.policy.events) + standing.policy.dropped_events for standing in standings)
     return {
         "rows": [
-            (at, when(start, time).replace("T", " ").removesuffix("Z"), event) for time, at, event in listed
+            (at, timestamp_at(start, time).replace("T", " ").removesuffix("Z"), event) for time, at, event in listed
         ],
         "kinds": sorted({event.kind for _, _, event in listed}),
         "others": happened - len(listed),

@@ -184,11 +184,16 @@ def _line(policy: int | None, name: str, values: Sequence[float], style: _LineSt
     indices = tuple(thin(values, style.limit))
     drawn = style.dash or ("solid" if policy is None else dash(policy))
     return PlotLine(
-        policy, name, drawn, style.steps, indices, tuple(scaled(values[at], style.unit) for at in indices)
+        policy,
+        name,
+        drawn,
+        style.steps,
+        indices,
+        tuple(value_in_unit(values[at], style.unit) for at in indices),
     )
 
 
-def scaled(value: float, unit: float) -> float | None:
+def value_in_unit(value: float, unit: float) -> float | None:
     """The value divided by `unit`, with six significant digits; None if it is not finite."""
     return float(f"{value / unit:.6g}") + 0.0 if math.isfinite(value) else None
 

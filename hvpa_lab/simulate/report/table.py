@@ -12,7 +12,7 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa_lab.simulate.model import SimulationResult
 from hvpa_lab.simulate.report.compare import Comparison, conclusion
 from hvpa_lab.simulate.report.figures import HELD, HELD_MEANING, PHASES, RESOURCES, VERDICT, Figure, reactions
-from hvpa_lab.simulate.report.text import fitted, plain_text, seconds, width
+from hvpa_lab.simulate.report.text import cut_to_width, plain_text, seconds, width
 
 GAP: Final = "  "
 WIDTH: Final = 100
@@ -97,7 +97,7 @@ def _aligned(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
     policies = list(enumerate((standing.name for standing in comparison.standings), start=1))
     grid: list[Column] = [
         ("", ["#", *(str(number) for number, _ in policies)]),
-        ("", ["policy", *(fitted(name, LONGEST_NAME) for _, name in policies)]),
+        ("", ["policy", *(cut_to_width(name, LONGEST_NAME) for _, name in policies)]),
         *columns,
     ]
     widths = [max(map(width, cells)) for _, cells in grid]

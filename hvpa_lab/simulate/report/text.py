@@ -31,12 +31,12 @@ def _escape(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def short(text: str, limit: int) -> str:
+def shortened(text: str, limit: int) -> str:
     """The text, cut to `limit` characters and ended by an ellipsis if it is longer."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def fitted(text: str, columns: int) -> str:
+def cut_to_width(text: str, columns: int) -> str:
     """The text, cut to the width of `columns` of a terminal and ended by an ellipsis if it is wider."""
     if width(text) <= columns:
         return text
@@ -58,14 +58,14 @@ def seconds(length: float | None) -> str:
     return f"{whole // size}{unit}" + (f"{rest}{below_unit}" if rest else "")
 
 
-def amounts(values: Sequence[float]) -> list[str]:
+def number_column(values: Sequence[float]) -> list[str]:
     """The amounts of a column, with decimals by the largest amount. A small amount is never written as 0."""
     largest = max(map(abs, values), default=0.0)
     decimals = next((count for count, end in _DECIMALS if largest < end), 0)
-    return [amount(value, decimals) for value in values]
+    return [grouped_number(value, decimals) for value in values]
 
 
-def amount(value: float, decimals: int) -> str:
+def grouped_number(value: float, decimals: int) -> str:
     """The number with thousands separators: 1,234.5. A small positive number that would round to 0 is `<0.1`."""
     if value == 0:
         return "0"
@@ -74,9 +74,9 @@ def amount(value: float, decimals: int) -> str:
     return f"<{least}" if value > 0 and not text.strip("0.,") else text
 
 
-def percent(share: float, decimals: int = 1) -> str:
+def percent_of_share(share: float, decimals: int = 1) -> str:
     """A share (0 to 1) as percent, without the percent sign."""
-    return amount(share * 100, decimals)
+    return grouped_number(share * 100, decimals)
 
 
 def listed(words: Sequence[str]) -> str:

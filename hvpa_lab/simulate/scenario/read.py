@@ -33,7 +33,7 @@ from hvpa_lab.simulate.load.series import (
     computed,
     gaps,
     readable_length,
-    scaled,
+    scaled_values,
     steps_of,
 )
 from hvpa_lab.simulate.model import (
@@ -191,10 +191,10 @@ def _steps(source: SourceDocument, model: ScenarioModel, times: _Times, seed: in
     load, calm = model.load, math.ceil(model.load.noise_from / model.step)
     if times.record is not None:
         values = steps_of(times.record, model.step, count, load.repeat)
-        return StepLoad(scaled(values, load.scale, load.noise, seed, calm), model.step)
+        return StepLoad(scaled_values(values, load.scale, load.noise, seed, calm), model.step)
     try:
         values = computed(Formula(load.formula or ""), model.step, count)
-        return StepLoad(scaled(values, load.scale, load.noise, seed, calm), model.step)
+        return StepLoad(scaled_values(values, load.scale, load.noise, seed, calm), model.step)
     except FormulaError as error:
         raise source.refuse("load.formula", str(error)) from None
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hvpa.core import Settings
 from hvpa.kube.cache.scales import Scales
 from hvpa.kube.client.errors import ApiError, Unreachable
-from hvpa.kube.client.paths import checked
+from hvpa.kube.client.paths import valid_path
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import KubeCluster
@@ -48,7 +48,7 @@ class Recorder:
     async def request(
         self, method: str, path: str, query: Json | None = None, *rest: Any, **more: Any
     ) -> bytes:
-        self.paths.append(checked(path))
+        self.paths.append(valid_path(path))
         *_, name, last = path.split("/")
         if method != "GET" and "dryRun" not in (query or {}):
             raise Unreachable("no writes here")

@@ -12,7 +12,7 @@ from builders.build import GIB, MIB
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.path.curve import Margin, SizeBounds
 from hvpa.core.path.path import Path, Point, ResourceKey
-from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
+from hvpa.core.trajectory.config import overlaps_by_resource, path_of, reserves, trajectory_of
 from hvpa.core.values.arithmetic import RequestBounds
 from hvpa.core.values.weight import Bounds
 from hvpa.core.workload.containers import ContainerResource
@@ -58,7 +58,7 @@ def size_bounds(*, first: int = 600, of: HvpaSpec | None = None, **bounds: int |
 
 def test_the_defaults_of_a_spec_that_says_nothing() -> None:
     assert trajectory_of(spec()).intervals == ()
-    assert overlaps(spec()) == {"cpu": Margin(0, 10), "memory": Margin(0, 10)}
+    assert overlaps_by_resource(spec()) == {"cpu": Margin(0, 10), "memory": Margin(0, 10)}
     assert reserves(spec(), FIRST) == {}
 
 
@@ -66,8 +66,10 @@ def test_an_overlap_that_is_set_takes_the_place_of_the_default() -> None:
     given = spec(
         trajectory={"overlap": {"cpu": {"value": "250m"}, "memory": {"value": "1Mi", "percentage": 30}}}
     )
-    assert overlaps(given) == {"cpu": Margin(250, 0), "memory": Margin(MIB, 30)}
-    assert overlaps(spec(trajectory={"overlap": {"cpu": {"percentage": 0}}}))["cpu"] == Margin(0, 0)
+    assert overlaps_by_resource(given) == {"cpu": Margin(250, 0), "memory": Margin(MIB, 30)}
+    assert overlaps_by_resource(spec(trajectory={"overlap": {"cpu": {"percentage": 0}}}))["cpu"] == Margin(
+        0, 0
+    )
 
 
 def test_containers_share_a_pods_base_usage_as_they_share_its_requests() -> None:

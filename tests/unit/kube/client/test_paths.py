@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from hvpa.kube.client.paths import PathError, api_path, checked, escaped_path
+from hvpa.kube.client.paths import PathError, api_path, escaped_path, valid_path
 from hvpa.kube.objects.resources import PODS, custom_resource
 
 names = st.one_of(st.text(), st.text("./%?#\\;&=\n\r\x00a", max_size=6))
@@ -23,7 +23,7 @@ def test_any_text_stays_one_segment_below_its_collection(namespace: str, name: s
         return
     before, pods, escaped, resize = path.removeprefix("/api/v1/namespaces/").split("/")
     assert (unquote(before), pods, unquote(escaped), resize) == (namespace, "pods", name, "resize")
-    assert checked(path) == path
+    assert valid_path(path) == path
     parts = urlsplit(f"https://server{path}")
     assert (parts.path, parts.query, parts.fragment) == (path, "", "")
     assert URL(f"https://server{path}", encoded=True).raw_path == path
@@ -62,9 +62,9 @@ def test_where_an_api_version_is_served() -> None:
 )  # fmt: skip
 def test_what_is_no_path_is_not_sent(path: str) -> None:
     with pytest.raises(PathError, match="is not a request path"):
-        checked(path)
+        valid_path(path)
 
 
 def test_paths_that_are_sent() -> None:
     for path in ("/", "/version", "/api/v1/namespaces/a.b/pods/web-0", "/apis/a/v1/x/a%20b", "/...", "/a..b"):
-        assert checked(path) == path
+        assert valid_path(path) == path

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa_lab.simulate.errors import ScenarioError
-from hvpa_lab.simulate.history.answers import PrometheusSeries, history_of, merged, missing, series_in
+from hvpa_lab.simulate.history.answers import (
+    PrometheusSeries,
+    history_of,
+    merged,
+    missing_expressions,
+    series_in,
+)
 from hvpa_lab.simulate.history.table import UsageShare
 
 ONE = {"app": UsageShare(1.0, 1.0)}
@@ -42,7 +48,7 @@ def test_answers_of_several_days_are_put_together() -> None:
         [PrometheusSeries({"a": "1"}, {60.0: 2.0})],
     ]
     assert merged(chunks) == [PrometheusSeries({"a": "1"}, {0.0: 1.0, 60.0: 2.0})]
-    assert missing({"cpu": merged(chunks), "memory": merged([])}) == ["memory"]
+    assert missing_expressions({"cpu": merged(chunks), "memory": merged([])}) == ["memory"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from hvpa_lab.simulate.load.series import (
     computed,
     gaps,
     problem_of,
-    scaled,
+    scaled_values,
     steps_of,
 )
 
@@ -181,23 +181,23 @@ def test_of_many_gaps_five_are_reported_and_the_others_counted() -> None:
 
 # --- scale and noise ------------------------------------------------------------------------------------------------
 def test_scale_multiplies() -> None:
-    assert list(scaled(iter([1.0, 2.0]), 2.5, 0, seed=1)) == [2.5, 5]
+    assert list(scaled_values(iter([1.0, 2.0]), 2.5, 0, seed=1)) == [2.5, 5]
 
 
 def test_noise_is_the_seeds_and_has_the_deviation_that_is_asked_for() -> None:
-    found = scaled(iter([100.0] * 20_000), 2, 0.1, seed=7)
-    assert found == scaled(iter([100.0] * 20_000), 2, 0.1, seed=7)
-    assert found != scaled(iter([100.0] * 20_000), 2, 0.1, seed=8)
+    found = scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=7)
+    assert found == scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=7)
+    assert found != scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=8)
     assert statistics.fmean(found) == pytest.approx(200, rel=0.01)
     assert statistics.stdev(found) == pytest.approx(20, rel=0.05)
 
 
 def test_the_first_values_may_be_calm() -> None:
-    found = scaled(iter([100.0] * 100), 2, 0.1, seed=7, calm=40)
+    found = scaled_values(iter([100.0] * 100), 2, 0.1, seed=7, calm=40)
     assert set(found[:40]) == {200.0}
     assert len(set(found)) == 61
-    assert list(scaled(iter([100.0]), 1, 0.1, seed=7, calm=40)) == [100.0]
+    assert list(scaled_values(iter([100.0]), 1, 0.1, seed=7, calm=40)) == [100.0]
 
 
 def test_noise_never_makes_a_load_negative() -> None:
-    assert min(scaled(iter([100.0] * 1000), 1, 1, seed=1)) == 0
+    assert min(scaled_values(iter([100.0] * 1000), 1, 1, seed=1)) == 0

@@ -14,7 +14,7 @@ from hvpa.api.objects.read_models import Vpa, VpaMeta
 from hvpa.reconcile.reconciler import Reconciler, ReconcileResult
 from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa_lab.simulate.cluster.metrics_server import Every
-from hvpa_lab.simulate.cluster.objects import instant
+from hvpa_lab.simulate.cluster.objects import instant_at
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.engine import scaler
 from hvpa_lab.simulate.measure import Recorder
@@ -159,7 +159,7 @@ class Fixture:
         while self.now < end:
             self.metrics.advance(self.now)
             if self.controller.period.due(self.now):
-                self.controller.recommend(VPA, instant(build.START, self.now))
+                self.controller.recommend(VPA, instant_at(build.START, self.now))
             self.state.advance(self.now, 15.0, load)
             self.now += 15.0
 

@@ -157,4 +157,4 @@ def test_any_text_can_be_reported(text: str) -> None:
 
 
 def test_a_part_of_a_millisecond_is_rounded() -> None:
-    assert wire.when(result().start, 1.0004999) == "2026-11-16T00:00:01Z"
+    assert wire.timestamp_at(result().start, 1.0004999) == "2026-11-16T00:00:01Z"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa_lab.simulate.model import SimulationEvent
-from hvpa_lab.simulate.report.plots import COLOURS, choose, colour, dash, panels, scaled, thin
+from hvpa_lab.simulate.report.plots import COLOURS, choose, colour, dash, panels, thin, value_in_unit
 from tests.unit.lab.simulate.report.results import GIB, policy, result, series
 
 VALUES = st.lists(st.sampled_from([0.0, 1.0, 2.0, 5.0, -3.0]) | st.floats(-1e6, 1e6), max_size=300)
@@ -131,8 +131,8 @@ def test_policies_beyond_the_colours_have_another_kind_of_line() -> None:
     [(1500.0, 1.5), (1234567.8, 1234.57), (-0.0, 0.0), (float("inf"), None), (float("nan"), None)],
 )
 def test_values_are_reported_in_larger_units(value: float, reported: float | None) -> None:
-    assert repr(scaled(value, 1000.0)) == repr(reported)
-    assert scaled(GIB, GIB) == 1.0
+    assert repr(value_in_unit(value, 1000.0)) == repr(reported)
+    assert value_in_unit(GIB, GIB) == 1.0
 
 
 EVENTS = st.lists(

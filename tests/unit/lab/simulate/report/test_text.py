@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from hvpa_lab.simulate.report.text import (
     NONE,
-    amount,
-    amounts,
-    fitted,
+    cut_to_width,
+    grouped_number,
     listed,
-    percent,
+    number_column,
+    percent_of_share,
     plain_text,
     seconds,
-    short,
+    shortened,
     width,
 )
 
@@ -67,27 +67,27 @@ def test_a_length_of_time_is_reported_in_its_two_largest_units(length: float | N
 
 
 def test_amounts_of_a_column_have_the_decimals_of_the_largest() -> None:
-    assert amounts([1.234, 9.5]) == ["1.23", "9.50"]
-    assert amounts([1.234, 56]) == ["1.2", "56.0"]
-    assert amounts([1.234, 56789]) == ["1", "56,789"]
-    assert amounts([0.5, 0.0301]) == ["0.500", "0.030"]
-    assert amounts([0.0301]) == ["0.0301"]
-    assert amounts([]) == []
+    assert number_column([1.234, 9.5]) == ["1.23", "9.50"]
+    assert number_column([1.234, 56]) == ["1.2", "56.0"]
+    assert number_column([1.234, 56789]) == ["1", "56,789"]
+    assert number_column([0.5, 0.0301]) == ["0.500", "0.030"]
+    assert number_column([0.0301]) == ["0.0301"]
+    assert number_column([]) == []
 
 
 def test_little_is_never_reported_as_nothing() -> None:
-    assert amounts([0.01, 2000.0, 0.0]) == ["<1", "2,000", "0"]
-    assert amount(0.004, 2) == "<0.01"
-    assert amount(-0.0, 1) == "0"
-    assert percent(0.00001, 2) == "<0.01"
-    assert percent(0.3517) == "35.2"
+    assert number_column([0.01, 2000.0, 0.0]) == ["<1", "2,000", "0"]
+    assert grouped_number(0.004, 2) == "<0.01"
+    assert grouped_number(-0.0, 1) == "0"
+    assert percent_of_share(0.00001, 2) == "<0.01"
+    assert percent_of_share(0.3517) == "35.2"
 
 
 def test_a_text_is_fitted_into_columns() -> None:
-    assert fitted("abcdef", 6) == "abcdef"
-    assert fitted("abcdefg", 6) == "abcde…"
-    assert fitted("負荷負荷", 6) == "負荷…"
-    assert fitted("負荷", 1) == "…"
+    assert cut_to_width("abcdef", 6) == "abcdef"
+    assert cut_to_width("abcdefg", 6) == "abcde…"
+    assert cut_to_width("負荷負荷", 6) == "負荷…"
+    assert cut_to_width("負荷", 1) == "…"
 
 
 def test_words_are_listed() -> None:
@@ -95,8 +95,8 @@ def test_words_are_listed() -> None:
 
 
 def test_a_long_text_is_cut() -> None:
-    assert short("abcdef", 6) == "abcdef"
-    assert short("abcdefg", 6) == "abcde…"
+    assert shortened("abcdef", 6) == "abcdef"
+    assert shortened("abcdefg", 6) == "abcde…"
 
 
 def test_wide_and_combining_characters_take_their_columns() -> None:

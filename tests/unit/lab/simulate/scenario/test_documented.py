@@ -55,7 +55,7 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
     }
     texts = {path: path.read_text() for path in SCENARIOS}
     others = {path for path in EXAMPLES.rglob("*.*") if path.suffix in (".yaml", ".csv", ".json")}
-    of_pages = {path for page in ("init", "first-day") for path in (EXAMPLES / page).iterdir()}
+    of_pages = {path for page in ("init", "first-day", "tutorial") for path in (EXAMPLES / page).iterdir()}
     others -= {*SCENARIOS, *of_pages}
     used = {
         path.parent / name
