@@ -137,7 +137,8 @@ def _events(comparison: Comparison, most: int) -> dict[str, Any]:
     happened = sum(len(standing.policy.events) + standing.policy.dropped_events for standing in standings)
     return {
         "rows": [
-            (at, timestamp_at(start, time).replace("T", " ").removesuffix("Z"), event) for time, at, event in listed
+            (at, timestamp_at(start, time).replace("T", " ").removesuffix("Z"), event)
+            for time, at, event in listed
         ],
         "kinds": sorted({event.kind for _, _, event in listed}),
         "others": happened - len(listed),
