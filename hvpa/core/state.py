@@ -26,7 +26,7 @@ def recorded_axes(
     """Return the last record of both axes. A status of gardener's controller has the same time for both. HVPA ignores
     an annotation that it can't read. A time in the future, from a wrong clock, counts as older than any other time, but
     as newer than no time."""
-    written = _read(annotation)
+    written = _read(annotation) if annotation else None
     known = status.axes
     if known is None and written is None:
         legacy = status.last_scaling.last_scale_time if status.last_scaling is not None else None
@@ -43,9 +43,7 @@ def recorded_axes(
 
 
 @remembered
-def _read(annotation: str | None) -> Axes | None:
-    if not annotation:
-        return None
+def _read(annotation: str) -> Axes | None:
     try:
         return read_json(Axes, annotation.encode())
     except (ValueError, msgspec.MsgspecError, RecursionError):

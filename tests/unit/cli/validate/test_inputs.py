@@ -91,7 +91,11 @@ def test_a_folder_without_a_kustomization_is_an_error(shell: Shell) -> None:
     assert "error: no kustomization.yaml in it" in shell.run("validate", "-k", put(shell.folder / "k")).err
 
 
-KNOWN = (": the HPA follows the utilization of ", ": another Hvpa has the same name (")
+KNOWN = (
+    ": the HPA follows the utilization of ",
+    ": another Hvpa has the same name (",
+    ": Deployment web (examples/tutorial/web.yaml:",
+)
 """The warnings about what this project shows: gardener's own example, `Additive` to be compared with, and files of
 which one is applied at a time."""
 

@@ -16,6 +16,8 @@ from builders.build import NOW, at, stamp
 from hvpa.api.hvpa.status import ForecastRecord, to_wire
 from hvpa.api.objects.read_models import Hpa
 from hvpa.core import Decision, Objects
+from hvpa.core.gates.forecast import outlook_of
+from hvpa.core.values.memo import Memo
 from tests.unit.core.additive.test_replicas import hold, seen, target
 from tests.unit.core.named import named
 from tests.unit.core.trajectory.jointly import EXACT, count, one_core, requests
@@ -196,6 +198,14 @@ def test_it_is_not_used_and_says_why(load: Load, days: float, message: str) -> N
     decision = build.decided(objects(2, 2, status=status(load, days)))
     assert target(decision) == 2
     assert (record(decision).replicas, record(decision).message) == (None, message)
+
+
+def test_a_forecast_from_the_memo_is_the_same_until_the_next_quarter_of_an_hour() -> None:
+    seen, memo = objects(2, 2, status=status(nine_to_five, 4)), Memo()
+    instants = [NOW, at(minutes=14), at(minutes=15)]
+    forecasts = [record(build.decided(seen, now, memo=memo)) for now in instants]
+    assert forecasts == [record(build.decided(seen, now)) for now in instants]
+    assert outlook_of.__wrapped__ in memo  # type: ignore[attr-defined]
 
 
 def test_from_how_much_error_on_it_is_closed() -> None:
