@@ -66,7 +66,8 @@ class UpdateStrategy(SpecModel):
     resized. Default: Rollout; with blend Trajectory, InPlaceOrRollout if the API server can resize pods."""
     timeout: PositiveDuration = Field(default=dt.timedelta(minutes=5), json_schema_extra={"default": "5m"})
     """How long a resize may be deferred or in progress. Then HVPA patches the template (InPlaceOrRollout) or reports
-    the pod as stuck (InPlace). HVPA does not wait for a resize that is infeasible."""
+    the pod as stuck (InPlace). If that holds for all pods of an InPlace workload with an HPA, HVPA adds replicas
+    instead. HVPA does not wait for a resize that is infeasible."""
     max_unavailable: CountOrPercent = "25%"
     """How many pods may be unavailable at once while resizes restart containers (by their resizePolicy): a number, or a
     percentage of the pods (rounded down, at least 1). Resizes without a restart are not limited."""

@@ -39,12 +39,16 @@ def tried(
     """Starts, continues or ends a trial; returns the desired size with the trial, and the record of a rollback.
 
     A size that fails is rolled back, regardless of the rest of the decision. With `InPlace` a size that no pod can have
-    is rolled back as well, and HVPA adds replicas instead. If only some pods can't have it, the others keep it.
+    is rolled back as well, and HVPA adds replicas instead. So is a size for which no pod's node has had room for the
+    strategy's timeout, unless there is no HPA or a container ran out of memory: then the pods wait for room. If only
+    some pods can't have the size, the others keep it (DESIGN 5.4, sentence 13).
     """
     before, strategy = observation.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
         states = _states(context, observation, before, own_pods(observation))
-        if states and all(state.is_too_much for state in states):
+        ran_out = any(ran_out_of_memory(state.pod, before.since) for state in states)
+        waits = not observation.hpa.in_charge or ran_out
+        if states and all(state.is_too_much or (_has_no_room(state) and not waits) for state in states):
             previous = had(largest_of([state.pod for state in states]), sizes_of(before.containers))
             first = min(states, key=lambda state: state.pod.metadata.name)
             return _rolled_back_size(context, observation, size, previous, first.why, first.pod)
@@ -74,6 +78,11 @@ def tried(
         pods = _canaries(context, observation, size.since, ())
         run = CanaryRun(pods=tuple(pod.metadata.name for pod in pods), previous=begun_from)
     return (size if size.canary == run else size.model_copy(update={"canary": run})), None
+
+
+def _has_no_room(state: PodState) -> bool:
+    """Whether the pod's node had no room for its resize within the strategy's timeout."""
+    return state.is_stuck and state.state == "deferred"
 
 
 def _canaries(

@@ -35,6 +35,7 @@ from tests.unit.core.actuation.sized_pods import (
     desired,
     ended,
     patches_template,
+    resize_condition,
     rolled_back,
     running,
     size_status,
@@ -334,12 +335,13 @@ def test_a_resource_that_failed_before_waits_on_beside_one_that_fails_now(
 FOUR_CORES: Final = {"cpu": "4", "memory": "2G"}
 
 
-def no_node_takes(*pods: Pod, refused: int = 0, **spec: Any) -> Decision:
-    """4 cores were decided for pods of one core."""
-    status = size_status(len(pods), {"app": {"requests": FOUR_CORES}}, at(minutes=-2))
+def no_node_takes(*pods: Pod, refused: int = 0, minutes: float = 2, **spec: Any) -> Decision:
+    """4 cores were decided for pods of one core, so many minutes ago."""
+    status = size_status(len(pods), {"app": {"requests": FOUR_CORES}}, at(minutes=-minutes))
     one = hvpa(merged({**SPEC, "updateStrategy": {"type": "InPlace"}}, spec), {"desired": status["desired"]})
     target = workload(len(pods), [container(requests=LARGE)])
-    seen = objects(one, target, None, vpa({"app": FOUR_CORES}), pods)
+    recommender = hpa(len(pods)) if spec.get("hpa") else None
+    seen = objects(one, target, recommender, vpa({"app": FOUR_CORES}), pods)
     if refused:
         (asked, *_) = decided(seen).resizes
         known = RefusedResize(asked.uid, asked.body, "exceeded quota", at(seconds=-10), refused)
@@ -366,6 +368,36 @@ def test_a_size_that_no_node_takes_is_taken_back() -> None:
     other = no_node_takes(*pods, updateStrategy={"type": "InPlaceOrRollout"})
     assert other.status.rolled_back is None
     assert other.workload_patch is not None
+
+
+WITH_HPA: Final = {"hpa": {"deploy": True}}
+
+
+def deferred(name: str, **changes: Any) -> Pod:
+    """A pod of one core whose node has no room for four."""
+    waits = resize_condition("Pending", "Deferred", minutes=6)
+    return running(name, FOUR_CORES, {"requests": LARGE}, conditions=[waits], **changes)
+
+
+@pytest.mark.parametrize(
+    ("pods", "minutes", "spec", "is_back"),
+    [
+        ([deferred("web-0"), deferred("web-1")], 6, WITH_HPA, True),
+        ([deferred("web-0"), deferred("web-1")], 4, WITH_HPA, False),
+        ([deferred("web-0"), running("web-1", FOUR_CORES)], 6, WITH_HPA, False),
+        ([deferred("web-0"), deferred("web-1")], 6, {}, False),
+        ([deferred("web-0"), deferred("web-1", status=ended(at(minutes=-1)))], 6, WITH_HPA, False),
+    ],
+    ids=["no pod", "within the timeout", "a pod has it", "no HPA adds replicas", "memory ran out"],
+)
+def test_a_size_for_which_no_node_has_room_is_taken_back_after_the_timeout(
+    pods: list[Pod], minutes: float, spec: dict[str, Any], is_back: bool
+) -> None:
+    found = no_node_takes(*pods, minutes=minutes, **spec)
+    assert (found.status.rolled_back is not None) == is_back
+    if is_back:
+        assert rolled_back(found).message == "pod web-0: the kubelet says Deferred"
+        assert resized(found) == ["web-0", "web-1"]
 
 
 @pytest.mark.parametrize(("refused", "taken_back"), [(1, False), (2, False), (3, True)])
