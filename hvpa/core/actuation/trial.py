@@ -39,17 +39,14 @@ def tried(
     """Starts, continues or ends a trial; returns the desired size with the trial, and the record of a rollback.
 
     A size that fails is rolled back, regardless of the rest of the decision. With `InPlace` a size that no pod can have
-    is rolled back as well, and HVPA adds replicas instead. So is a size for which no pod's node has had room for the
-    strategy's timeout, unless there is no HPA or a container ran out of memory: then the pods wait for room. If only
-    some pods can't have the size, the others keep it (DESIGN 5.4, sentence 13).
+    is rolled back as well, and HVPA adds replicas instead. With an HPA, so is a CPU size that no pod's node had room for
+    during the strategy's timeout. If only some pods can't have the size, the others keep it (DESIGN 5.4, sentence 13).
     """
     before, strategy = observation.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
         states = _states(context, observation, before, own_pods(observation))
-        ran_out = any(ran_out_of_memory(state.pod, before.since) for state in states)
-        waits = not observation.hpa.in_charge or ran_out
-        if states and all(state.is_too_much or (_has_no_room(state) and not waits) for state in states):
-            previous = had(largest_of([state.pod for state in states]), sizes_of(before.containers))
+        previous = _without_room(observation, before, states)
+        if previous is not None:
             first = min(states, key=lambda state: state.pod.metadata.name)
             return _rolled_back_size(context, observation, size, previous, first.why, first.pod)
     run = None if before is None or strategy.canary is None else before.canary
@@ -80,9 +77,29 @@ def tried(
     return (size if size.canary == run else size.model_copy(update={"canary": run})), None
 
 
-def _has_no_room(state: PodState) -> bool:
-    """Whether the pod's node had no room for its resize within the strategy's timeout."""
-    return state.is_stuck and state.state == "deferred"
+def _without_room(
+    observation: ScalableState, before: DesiredSize, states: Sequence[PodState]
+) -> ContainerSizes | None:
+    """Returns the sizes that replace a size that no pod can have, or that no pod's node had room for; None if there is
+    none. Without room, memory stays: no replicas would replace it, and the pods may have run out of it."""
+    if not states:
+        return None
+    decided = sizes_of(before.containers)
+    previous = had(largest_of([state.pod for state in states]), decided)
+    if all(state.is_too_much for state in states):
+        return previous
+    if not observation.hpa.in_charge or not all(
+        state.is_too_much or (state.is_stuck and state.state == "deferred") for state in states
+    ):
+        return None
+    smaller = {
+        name: by_section(_with_cpu_of, size, previous.get(name, NOTHING)) for name, size in decided.items()
+    }
+    return None if smaller == decided else smaller
+
+
+def _with_cpu_of(decided: Mapping[Resource, int], previous: Mapping[Resource, int]) -> dict[Resource, int]:
+    return {**decided, **{resource: size for resource, size in previous.items() if resource == "cpu"}}
 
 
 def _canaries(

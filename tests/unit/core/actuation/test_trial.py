@@ -373,10 +373,10 @@ def test_a_size_that_no_node_takes_is_taken_back() -> None:
 WITH_HPA: Final = {"hpa": {"deploy": True}}
 
 
-def deferred(name: str, **changes: Any) -> Pod:
-    """A pod of one core whose node has no room for four."""
+def deferred(name: str, cpu: str = "1") -> Pod:
+    """A pod of so many cores whose node has no room for four and 2G."""
     waits = resize_condition("Pending", "Deferred", minutes=6)
-    return running(name, FOUR_CORES, {"requests": LARGE}, conditions=[waits], **changes)
+    return running(name, FOUR_CORES, {"requests": {**LARGE, "cpu": cpu}}, conditions=[waits])
 
 
 @pytest.mark.parametrize(
@@ -386,9 +386,9 @@ def deferred(name: str, **changes: Any) -> Pod:
         ([deferred("web-0"), deferred("web-1")], 4, WITH_HPA, False),
         ([deferred("web-0"), running("web-1", FOUR_CORES)], 6, WITH_HPA, False),
         ([deferred("web-0"), deferred("web-1")], 6, {}, False),
-        ([deferred("web-0"), deferred("web-1", status=ended(at(minutes=-1)))], 6, WITH_HPA, False),
+        ([deferred("web-0", "4"), deferred("web-1", "4")], 6, WITH_HPA, False),
     ],
-    ids=["no pod", "within the timeout", "a pod has it", "no HPA adds replicas", "memory ran out"],
+    ids=["no pod", "within the timeout", "a pod has it", "no HPA adds replicas", "memory alone"],
 )
 def test_a_size_for_which_no_node_has_room_is_taken_back_after_the_timeout(
     pods: list[Pod], minutes: float, spec: dict[str, Any], is_back: bool
@@ -397,6 +397,9 @@ def test_a_size_for_which_no_node_has_room_is_taken_back_after_the_timeout(
     assert (found.status.rolled_back is not None) == is_back
     if is_back:
         assert rolled_back(found).message == "pod web-0: the kubelet says Deferred"
+        assert desired(found).containers[0].requests == {**FOUR_CORES, "cpu": "1"}, (
+            "replicas replace no memory"
+        )
         assert resized(found) == ["web-0", "web-1"]
 
 
