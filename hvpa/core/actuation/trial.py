@@ -39,8 +39,9 @@ def tried(
     """Starts, continues or ends a trial; returns the desired size with the trial, and the record of a rollback.
 
     A size that fails is rolled back, regardless of the rest of the decision. With `InPlace` a size that no pod can have
-    is rolled back as well, and HVPA adds replicas instead. With an HPA, so is a CPU size that no pod's node had room for
-    during the strategy's timeout. If only some pods can't have the size, the others keep it (DESIGN 5.4, sentence 13).
+    is rolled back as well, and HVPA adds replicas instead. With an HPA, so is a CPU size for which no pod's node had
+    room during the strategy's timeout. If only some pods can't have the size, the others keep it (DESIGN 5.4, sentence
+    13).
     """
     before, strategy = observation.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
