@@ -387,8 +387,9 @@ def deferred(name: str, cpu: str = "1") -> Pod:
         ([deferred("web-0"), running("web-1", FOUR_CORES)], 6, WITH_HPA, False),
         ([deferred("web-0"), deferred("web-1")], 6, {}, False),
         ([deferred("web-0", "4"), deferred("web-1", "4")], 6, WITH_HPA, False),
+        ([], 6, WITH_HPA, False),
     ],
-    ids=["no pod", "within the timeout", "a pod has it", "no HPA adds replicas", "memory alone"],
+    ids=["no pod", "within the timeout", "a pod has it", "no HPA adds replicas", "memory alone", "no pods"],
 )
 def test_a_size_for_which_no_node_has_room_is_taken_back_after_the_timeout(
     pods: list[Pod], minutes: float, spec: dict[str, Any], is_back: bool
