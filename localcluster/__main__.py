@@ -180,6 +180,8 @@ def _load(options: argparse.Namespace) -> None:
         port = port_of(api.list("Pod", options.namespace, options.selector)) if state.get("real") else None
         if port is None:
             _use(api, options)
+        elif options.memory:
+            raise keeper.KeeperError("--memory: pods that serve HTTP hold memory for each request; leave it out")
         else:
             _send(api, options, port, kubeconfig.parent)
 

@@ -90,3 +90,20 @@ def test_without_a_control_plane_a_command_says_how_to_start_one(
     for command in ("env", "load --cpu 1", "operator"):
         assert command_line.main(shlex.split(command)) == 1
         assert capsys.readouterr().err == "no control plane runs; start one: make cluster-up\n"
+
+
+def test_memory_is_refused_if_the_load_is_requests(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Serving:
+        def __init__(self, kubeconfig: Path) -> None:
+            """No connection."""
+
+        def list(self, *where: str) -> list[object]:
+            return [{"spec": {"containers": [{"name": "web", "ports": [{"containerPort": 18080}]}]}}]
+
+    state = {"kubeconfig": str(tmp_path / "kubeconfig"), "real": True}
+    monkeypatch.setattr(command_line, "_running", lambda: state)
+    monkeypatch.setattr(command_line, "KubeApi", Serving)
+    assert command_line.main(["load", "--cpu", "400m", "--memory", "1Gi"]) == 1
+    assert capsys.readouterr().err.startswith("--memory: pods that serve HTTP hold memory for each request")

@@ -57,12 +57,15 @@ def test_what_a_metric_without_a_value_called_for_counts_still() -> None:
     assert pods(harness) == 4
 
 
-@pytest.mark.parametrize("another_process", [False, True])
-def test_it_is_forgotten_with_the_hvpa_and_the_process(another_process: bool) -> None:
+@pytest.mark.parametrize("gone", ["the Hvpa", "the process", "the shard"])
+def test_it_is_forgotten_with_the_hvpa_the_process_and_the_shard(gone: str) -> None:
     harness = Harness(using("1"))
     harness.reconcile()
-    if another_process:
+    if gone == "the process":
         harness.start()
+    elif gone == "the shard":
+        harness.reconciler.forget(KEY)
+        assert harness.telemetry.reports[-1] == ("forgotten", KEY)
     else:
         one, harness.cluster.one = harness.one, None
         assert harness.reconcile().outcome == "gone"
