@@ -181,7 +181,9 @@ def _load(options: argparse.Namespace) -> None:
         if port is None:
             _use(api, options)
         elif options.memory:
-            raise keeper.KeeperError("--memory: pods that serve HTTP hold memory for each request; leave it out")
+            raise keeper.KeeperError(
+                "--memory: pods that serve HTTP hold memory for each request; leave it out"
+            )
         else:
             _send(api, options, port, kubeconfig.parent)
 

@@ -98,7 +98,9 @@ which one is applied at a time."""
 
 TUTORIAL = "examples/tutorial"
 """It has a Deployment `web` as well, and the other examples' Hvpas are not for that."""
-EXAMPLES = sorted({str(path.parent.relative_to(ROOT)) for path in (ROOT / "examples").rglob("*.yaml")} - {TUTORIAL})
+EXAMPLES = sorted(
+    {str(path.parent.relative_to(ROOT)) for path in (ROOT / "examples").rglob("*.yaml")} - {TUTORIAL}
+)
 
 
 @pytest.mark.parametrize("flags", [("-f", "config/samples"), ("-k", "config/samples"),
