@@ -43,8 +43,9 @@ def _headline(kept: Kept) -> str:
     ]
     note = (
         f"{loads} simulated loads, commit {kept.commit}, {kept.date}. Compared with an HPA and a VPA that change pods"
-        " in the same way, at the same unmet demand. In brackets: compared for each random seed, then averaged. Base"
-        " usage is the usage of a pod without any load. [All results](docs/joint-scaling.md#what-it-costs-measured)."
+        " in the same way, at the same unmet demand. First figure: all random seeds together. In brackets: mean over"
+        " the seeds. Base usage is the usage of a pod without any load."
+        " [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{markdown(rows)}\n{words.wrapped(note)}"
 

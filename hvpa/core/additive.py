@@ -12,8 +12,8 @@ from hvpa.core.axes.steps import RequestsResult, ResourceStep
 from hvpa.core.gates.gates import NO_CLOCK, GateContext
 from hvpa.core.model import ScalableState
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
-from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.values.arithmetic import blend_replicas
+from hvpa.core.values.tuning import SETTLING
 from hvpa.core.values.weight import FULL, Bounds, EffectiveWeight, percent
 from hvpa.core.workload.containers import ContainerResource
 from hvpa.core.workload.governed import governed

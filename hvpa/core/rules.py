@@ -16,6 +16,7 @@ from hvpa.api.hvpa.status import Axis, Direction
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.values.arithmetic import threshold
 from hvpa.core.values.tuning import (
+    DEFAULT_MIN_CHANGE,
     JOINT_MIN_CHANGE_PERCENT,
     LONGEST_WINDOW,
     NOT_WORTH_REPLACING,
@@ -25,8 +26,6 @@ from hvpa.core.values.tuning import (
 
 DEFAULT: Final = "default"
 """Source of a figure that no field of the spec sets."""
-DEFAULT_MIN_CHANGE: Final[Mapping[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
-"""200m and 200M, gardener's defaults, if neither value nor percentage is set (DESIGN 6.3)."""
 
 
 class GateFigures(msgspec.Struct, frozen=True, gc=False):

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from hvpa.core.actuation.pod import USE_COUNTS, by_pod
+from hvpa.core.actuation.pod import by_pod
 from hvpa.core.deciding import as_far_as
 from hvpa.core.gates.backoff import refusal_wait
 from hvpa.core.model import Axis, Decision, MemoryUse, Objects, Observation, RefusedResize
 from hvpa.core.rules import highest_demand
 from hvpa.core.values.lately import Lately
 from hvpa.core.values.memo import Memo
+from hvpa.core.values.tuning import USE_COUNTS
 
 
 class UnreportedStep(NamedTuple):

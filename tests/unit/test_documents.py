@@ -34,16 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
 LABORATORY = (ROOT / "docs/laboratory.md").read_text()
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
-GATES = (
-    gates.PAUSED,
-    gates.CONTESTED,
-    gates.WEIGHT,
-    gates.UPDATE_POLICY,
-    gates.STABILIZATION_WINDOW,
-    gates.MAINTENANCE_WINDOW,
-    gates.ROLLOUT,
-    gates.MIN_CHANGE,
-)
+GATES = (*gates.GATES, gates.POD_REPLACEMENT, gates.MAX_STEP)
 IN_ORDER = {
     "docs/tutorial.md": "tests/e2e/full/test_tutorial.py",
     "docs/first-day.md": "tests/e2e/full/test_first_day.py",

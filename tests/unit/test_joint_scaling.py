@@ -24,12 +24,12 @@ from hvpa.core import Decision, Settings
 from hvpa.core.path.curve import Margin
 from hvpa.core.path.path import DEFAULT_OVERLAP, Point, ResourceKey
 from hvpa.core.path.path import Path as ScalingPath
-from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.recommenders.manifests import HPA_WINDOW
 from hvpa.core.trajectory.config import path_of
 from hvpa.core.trajectory.means import Mean, weight_since
 from hvpa.core.values import tuning
 from hvpa.core.values.arithmetic import RequestBounds, ceil_div
+from hvpa.core.values.tuning import SETTLING
 from hvpa.core.values.weight import Bounds
 from hvpa.core.workload.containers import ContainerResource
 from tests.unit.core.trajectory import jointly

@@ -28,11 +28,11 @@ from hvpa.core.gates.floors import floor_state, next_floor
 from hvpa.core.gates.gates import MEASUREMENT
 from hvpa.core.gates.windows import window_state
 from hvpa.core.model import Decision, Observation
-from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.report.remedies import needs_action, remedy
 from hvpa.core.report.summary import rollout_text
 from hvpa.core.rules import MinChange, Rules, Wait
 from hvpa.core.state import held_until
+from hvpa.core.values.tuning import SETTLING
 from hvpa.core.values.weight import FULL, percent
 from hvpa.core.workload.containers import amount as quantity_of
 from hvpa.core.workload.containers import present_resources, recommendations

@@ -39,19 +39,11 @@ from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import after
+from hvpa.core.values.tuning import LIMIT_STEP_PERCENT, USE_COUNTS, USE_PERCENT
 from hvpa.core.workload.containers import changes, read_all, reported
 from hvpa.core.workload.rollout import is_living
 from hvpa.core.workload.starving import OOM_KILLED
 
-LIMIT_STEP_PERCENT: Final = 80
-"""A single resize lowers a memory limit at most to this percentage of its value. The kubelet refuses a limit below the
-usage, but if usage grows between its check and the write, the container is killed (kubernetes#135670)."""
-USE_PERCENT: Final = 115
-"""A memory limit stays at or above this percentage of the usage: the VPA recommender's margin
-(`--recommendation-margin-fraction` 0.15). Usage is the larger of the metrics API's figure (hardly any page cache) and
-the figure with which the kubelet refused a limit (all page cache)."""
-USE_COUNTS: Final = dt.timedelta(minutes=1)
-"""How long a measured usage counts: metrics-server measures every 15 seconds, and usage can grow."""
 RECENT: Final = dt.timedelta(minutes=10)
 """If a container ran out of memory within this time before a decision, the decision may have been made for it."""
 MOST_REFUSALS: Final = 3

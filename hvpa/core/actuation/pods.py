@@ -7,7 +7,6 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -20,12 +19,9 @@ from hvpa.core.actuation.pod import PodComparison, PodState, is_ready, own_pods,
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.tuning import CREATED_WITHIN
 from hvpa.core.workload.containers import present_resources, wire
 from hvpa.core.workload.rollout import is_living
-
-CREATED_WITHIN: Final = dt.timedelta(seconds=30)
-"""Controllers create pods within seconds. If pods are still missing this long after the decision, a quota or LimitRange
-may refuse the decided size."""
 
 
 # --- running pods ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hvpa.api.hvpa.status import DesiredSize, HpaScalingStatus, Refusal, Refused
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import ContainerSizes, as_desired, sizes_of
-from hvpa.core.gates.backoff import HOUR, refusal_wait, refused_key, refused_until
+from hvpa.core.gates.backoff import refusal_wait, refused_key, refused_until
 from hvpa.core.gates.gates import REFUSED
 from hvpa.core.model import (
     Axis,
@@ -23,6 +23,7 @@ from hvpa.core.model import (
 )
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.tuning import CONTESTED_WITHIN
 from hvpa.core.workload.containers import present_resources, request_now
 
 
@@ -49,7 +50,7 @@ def with_refusal(
         )
     axis_state = observation.horizontal if axis == "horizontal" else observation.vertical
     record, count = axis_state.refused, 1
-    if record is not None and observation.now - record.time < 2 * HOUR:
+    if record is not None and observation.now - record.time < 2 * CONTESTED_WITHIN:
         count = record.count + 1
         keys = {refused_key(change) for change in changes}
         if observation.now < record.time + refusal_wait(record.count):

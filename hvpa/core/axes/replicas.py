@@ -22,15 +22,12 @@ from hvpa.core.gates.gates import (
 )
 from hvpa.core.model import Blocked, Direction, ObservedState, ScalableState, Unknown
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, last_recommended
-from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.rules import GateFigures, Wait
 from hvpa.core.state import step_time
 from hvpa.core.values.clock import after
+from hvpa.core.values.tuning import SETTLING, STEP_PERIOD
 from hvpa.core.values.weight import Bounds
 
-STEP_PERIOD = dt.timedelta(seconds=15)
-"""Time between two steps that `maxStep` limits: the sync period of the HPA and of Postmates' controller. Without it,
-steps would follow as fast as HVPA can write."""
 _STEP = Wait(STEP_PERIOD).figures
 
 

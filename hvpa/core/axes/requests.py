@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from msgspec import structs
 
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
-from hvpa.core.axes.steps import OVERRIDE_EVERY, AxisRecord, RequestsResult, ResourceStep
+from hvpa.core.axes.steps import AxisRecord, RequestsResult, ResourceStep
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
     MAINTENANCE_WINDOW,
@@ -29,21 +28,16 @@ from hvpa.core.recommenders.history import LOST, view_history
 from hvpa.core.rules import GateFigures, Rules, params_of
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, is_same_size, round_up, scale_limit
 from hvpa.core.values.clock import after, doubled
+from hvpa.core.values.tuning import (
+    LONGEST_TIMEOUT,
+    OOM_CAP,
+    OOM_FOLLOWED,
+    OOM_LEAST,
+    OOM_PERCENT,
+    OVERRIDE_EVERY,
+)
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource, amount_of, present_resources
-
-LONGEST_TIMEOUT: Final = dt.timedelta(days=1)
-"""`minChangeTimeout` doubles with each consecutive step smaller than `minChange`, up to this time (DESIGN 6.4)."""
-OOM_PERCENT: Final = 120
-"""After an OOM, memory is raised to this percentage of the request unless the VPA already recommends more (as VPA's OOM
-bump-up does), ..."""
-OOM_LEAST: Final = 100 * 1024 * 1024
-"""... at least by 100Mi, and without maxAllowed ..."""
-OOM_CAP: Final = 4
-"""... up to this multiple of the VPA's target (DESIGN 6.4)."""
-OOM_FOLLOWED: Final = 2
-"""Until the next such raise, memory follows the VPA's target up to this multiple of the last raise. The recommender
-counts each OOM of a crash loop, 30 per minute without a kubelet back-off (issue 36: bounded steps)."""
 
 
 class RequestsAxis:

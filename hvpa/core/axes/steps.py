@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -15,11 +14,9 @@ from hvpa.core.gates.backoff import judge_contest, without_written
 from hvpa.core.gates.gates import CONTESTED, MIN_CHANGE, Change, GateContext, Hold
 from hvpa.core.model import Blocked, Direction, ResourceRequirements
 from hvpa.core.state import step_time
+from hvpa.core.values.tuning import OVERRIDE_EVERY
 from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import ContainerResource, amount_of, amounts
-
-OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
-"""Minimum time between two raises of a container's memory after an OOM (DESIGN 6.4)."""
 
 
 class ResourceStep(msgspec.Struct, frozen=True, gc=False):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Set
 from fractions import Fraction
-from typing import Final
 
 import msgspec
 
@@ -14,13 +13,15 @@ from hvpa.api.hvpa.status import FailedChange, Refusal, RefusedChange, RolledBac
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import INSTANT
 from hvpa.core.values.clock import Clock, after, doubled
-
-HOUR: Final = dt.timedelta(hours=1)
-"""A change that is undone again within this time is contested (DESIGN 8). Also the longest wait for the other
-client."""
-_ALIKE: Final = Fraction(9, 10)
-"""A change that covers this share of a failed change counts as the same change, because recommendations always move a
-little."""
+from hvpa.core.values.tuning import (
+    ALIKE,
+    CONTESTED_WITHIN,
+    LONGEST_ROLLBACK_WAIT,
+    LOWERED_AGAIN_AFTER,
+    RAISED_AGAIN_AFTER,
+    REFUSAL_WAIT,
+    ROLLBACK_WAIT,
+)
 
 
 # --- changes that another client undid: the first time, HVPA repeats them at once -----------------------------------
@@ -62,7 +63,7 @@ def judge_contest(
         return Contest(undone=True, count=1)
     if record.time > last_scale_time:
         return Contest(True, record.time, record, record.count)
-    if clock.is_past(record.time + HOUR):
+    if clock.is_past(record.time + CONTESTED_WITHIN):
         return Contest(undone=True, count=1)
     set_back = SetBack(count=record.count + 1, time=max(clock.stamp(), last_scale_time + INSTANT))
     return Contest(True, set_back.time, set_back, set_back.count)
@@ -70,10 +71,9 @@ def judge_contest(
 
 def contest_wait(count: int, *, up: bool) -> dt.timedelta:
     """Returns how long the axis waits after its change was undone for the `count`-th time (from the second on): 5
-    minutes, doubled each time, up to an hour. Raises start at a minute: they serve existing demand, and two deploys
-    within an hour that reset them are no rival controller (docs/decisions/0024). Example: the third time 10 minutes
-    down, 2 up."""
-    return doubled(dt.timedelta(minutes=1 if up else 5), count - 2, HOUR)
+    minutes for a reduction and a minute for a raise, doubled each time, up to an hour. Example: the third time 10
+    minutes and 2."""
+    return doubled(RAISED_AGAIN_AFTER if up else LOWERED_AGAIN_AFTER, count - 2, CONTESTED_WITHIN)
 
 
 # --- changes that the API server refused: the other axis continues ---------------------------------------------------
@@ -85,7 +85,7 @@ def refused_until(
     if record is None or not any(
         refused_key(change) == key
         and change.current == current
-        and _covered_share(current, change.wanted, wanted) > _ALIKE
+        and _covered_share(current, change.wanted, wanted) > ALIKE
         for change in record.changes
     ):
         return None
@@ -95,7 +95,7 @@ def refused_until(
 def refusal_wait(count: int) -> dt.timedelta:
     """Returns how long the axis waits after the `count`-th consecutive refusal: a minute (the VPA recommender's
     interval), doubled each time, up to an hour."""
-    return doubled(dt.timedelta(minutes=1), count - 1, HOUR)
+    return doubled(REFUSAL_WAIT, count - 1, CONTESTED_WITHIN)
 
 
 def _covered_share(old: int, failed: int, wanted: int) -> Fraction:
@@ -130,7 +130,7 @@ def rolled_back_until(
     """
     if record is None or not any(
         (change.container, change.resource) == key
-        and _covered_share(change.previous, change.failed, wanted) >= _ALIKE
+        and _covered_share(change.previous, change.failed, wanted) >= ALIKE
         for change in record.changes
     ):
         return None
@@ -164,4 +164,4 @@ def with_waiting(
 
 def rollback_wait(count: int) -> dt.timedelta:
     """Returns how long a size waits after `count` failures: a day, doubled each time, up to 16 days."""
-    return doubled(dt.timedelta(days=1), count - 1, dt.timedelta(days=16))
+    return doubled(ROLLBACK_WAIT, count - 1, LONGEST_ROLLBACK_WAIT)

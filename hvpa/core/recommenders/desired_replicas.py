@@ -18,7 +18,6 @@ from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import Finding, Observation, ScalableObservation, ScalableState, Unknown
 from hvpa.core.recommenders.estimate import (
     MICRO,
-    SETTLING,
     MetricDemand,
     Readings,
     estimate_replicas,
@@ -29,20 +28,13 @@ from hvpa.core.recommenders.estimate import (
     with_unproven,
 )
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.tuning import HPA_SILENT, MAX_CORRECTIONS, METRICS_AWAITED, SETTLING
 from hvpa.core.values.weight import Bounds
 from hvpa.core.workload.managers import replicas_set_at
 
-MAX_CORRECTIONS = 2
-"""Maximum number of corrections of `spec.replicas` in a row for the same HPA status (DESIGN 4)."""
 TOO_MANY_REPLICAS = "TooManyReplicas"
 """Reason of the HPA's `ScalingLimited` if it would exceed maxReplicas (podautoscaler/horizontal.go)."""
-HPA_SILENT = dt.timedelta(minutes=5)
-"""How long HVPA waits for an HPA without metrics: the HPA counts new pods after five minutes at the latest
-(`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
 _NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet")
-METRICS_AWAITED = dt.timedelta(minutes=1)
-"""How long HVPA waits for an HPA's metrics before it reports a problem. New pods have no metrics until they are
-scraped, so most creations and rollouts leave the HPA without metrics for 4 to 15 seconds."""
 _KEDA = ("ScaledObject", "keda.sh")
 """Kind and group of the controller of KEDA's HPAs."""
 MOST_METRICS = 100

@@ -28,9 +28,6 @@ from hvpa.core.workload.containers import amount_of
 from hvpa.core.workload.rollout import STARTS_FOR
 
 _NO_SOURCE = MetricSource()
-SETTLING = dt.timedelta(seconds=60)
-"""How long after a completed rollout the HPA has measured the new pods: a metric window (30 s), a scrape and an HPA
-period (15 s). Without it there were 230 restarts instead of 125 (decision 0062)."""
 MICRO = 1_000_000
 """Fractions of pods are counted in millionths."""
 MOST_PODS = 2**31 * MICRO

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from hvpa.api.values.text import counted
-from hvpa.core.axes.requests import OOM_CAP
 from hvpa.core.model import JointView, ScalableState
 from hvpa.core.report.parts import DecisionParts
 from hvpa.core.report.summary import with_unit
 from hvpa.core.values.arithmetic import two_digits
+from hvpa.core.values.tuning import OOM_CAP
 from hvpa.core.workload.containers import ContainerResource
 from hvpa.core.workload.governed import cut_short, recommended
 

@@ -21,7 +21,7 @@ from hvpa.core.gates.gates import MEASUREMENT, MIN_HISTORY, POD_REPLACEMENT, REF
 from hvpa.core.model import Blocked, JointView, ScalableState, Unknown
 from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, last_recommended, was_lowered
-from hvpa.core.recommenders.estimate import SETTLING, unproven
+from hvpa.core.recommenders.estimate import unproven
 from hvpa.core.rules import highest_demand
 from hvpa.core.trajectory.capacity import Capacity
 from hvpa.core.trajectory.config import overlaps_by_resource, path_of, reserves, trajectory_of
@@ -38,7 +38,7 @@ from hvpa.core.trajectory.solve import Joint, WithoutNode
 from hvpa.core.trajectory.view import SolutionView
 from hvpa.core.values.clock import after
 from hvpa.core.values.lately import Demands
-from hvpa.core.values.tuning import FEW_NEW, NOT_WORTH_REPLACING, ROOM_FOR
+from hvpa.core.values.tuning import FEW_NEW, NOT_WORTH_REPLACING, ROOM_FOR, SETTLING
 from hvpa.core.values.weight import Bounds, EffectiveWeight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import ContainerResource, amount, present_resources, recommendations
 from hvpa.core.workload.governed import governed

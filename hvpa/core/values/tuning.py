@@ -1,4 +1,4 @@
-"""The constants of the joint decision (`blend: Trajectory`): meaning, source, and measured effect.
+"""The constants of the decision: meaning, source, and measured effect.
 
 Unless another source is named, figures are from `python -m benchmarks arena`, seed 1, 14 to 16 workloads whose HPA
 measures CPU or memory (2026-11-27): cost and unmet demand relative to an HPA and a VPA.
@@ -7,7 +7,11 @@ measures CPU or memory (2026-11-27): cost and unmet demand relative to an HPA an
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Final
+
+from hvpa.api.values.quantity import Resource
 
 DEFAULT_WEIGHT_PERCENT: Final = 50
 """`vpaWeight` if no interval is given. In place: cost 0.89 with 0.63 % unmet (HPA and VPA: 0.69 %). Weight 80: 0.90
@@ -78,3 +82,80 @@ workloads of seed 107 cost 0.820 with 4, 0.823 with 2 or without a maximum. With
 cores."""
 VPA_PERCENT: Final = 115
 """VPA target in percent of the usage (`--recommendation-margin-fraction` of the recommender)."""
+
+# --- replicas, with both blends --------------------------------------------------------------------------------------
+SETTLING = dt.timedelta(seconds=60)
+"""How long after a completed rollout the HPA has measured the new pods: a metric window (30 s), a scrape and an HPA
+period (15 s). Without it there were 230 restarts instead of 125 (decision 0062)."""
+STEP_PERIOD = dt.timedelta(seconds=15)
+"""Time between two steps that `maxStep` limits: the sync period of the HPA and of Postmates' controller. Without it,
+steps would follow as fast as HVPA can write."""
+FAILED_FOR = dt.timedelta(minutes=10)
+"""How long a container's failure counts: twice the kubelet's longest back-off (`MaxContainerBackOff` in
+pkg/kubelet/kubelet.go)."""
+HPA_SILENT = dt.timedelta(minutes=5)
+"""How long HVPA waits for an HPA without metrics: the HPA counts new pods after five minutes at the latest
+(`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
+METRICS_AWAITED = dt.timedelta(minutes=1)
+"""How long HVPA waits for an HPA's metrics before it reports a problem. New pods have no metrics until they are
+scraped, so most creations and rollouts leave the HPA without metrics for 4 to 15 seconds."""
+MAX_CORRECTIONS = 2
+"""Maximum number of corrections of `spec.replicas` in a row for the same HPA status (DESIGN 4)."""
+
+# --- requests, with both blends --------------------------------------------------------------------------------------
+DEFAULT_MIN_CHANGE: Final[Mapping[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
+"""200m and 200M, gardener's defaults, if neither value nor percentage is set (DESIGN 6.3)."""
+LONGEST_TIMEOUT: Final = dt.timedelta(days=1)
+"""`minChangeTimeout` doubles with each consecutive step smaller than `minChange`, up to this time (DESIGN 6.4)."""
+
+# --- containers that ran out of memory -------------------------------------------------------------------------------
+STARVES_FOR: Final = dt.timedelta(days=1)
+"""How long an OOM or an eviction counts (DESIGN 6.4): a container that has run longer since then has enough memory."""
+RAISED_WITHIN: Final = dt.timedelta(seconds=30)
+"""Time after a raise in place in which all pods get it. The kubelet does not report when, so an earlier OOM counts as
+an OOM with the old memory. A container for which the raise is too small runs out again."""
+OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
+"""Minimum time between two raises of a container's memory after an OOM (DESIGN 6.4)."""
+OOM_PERCENT: Final = 120
+"""After an OOM, memory is raised to this percentage of the request unless the VPA already recommends more (as VPA's OOM
+bump-up does), ..."""
+OOM_LEAST: Final = 100 * 1024 * 1024
+"""... at least by 100Mi, and without maxAllowed ..."""
+OOM_CAP: Final = 4
+"""... up to this multiple of the VPA's target (DESIGN 6.4)."""
+OOM_FOLLOWED: Final = 2
+"""Until the next such raise, memory follows the VPA's target up to this multiple of the last raise. The recommender
+counts each OOM of a crash loop, 30 per minute without a kubelet back-off (issue 36: bounded steps)."""
+
+# --- resizes of running pods -----------------------------------------------------------------------------------------
+LIMIT_STEP_PERCENT: Final = 80
+"""A single resize lowers a memory limit at most to this percentage of its value. The kubelet refuses a limit below the
+usage, but if usage grows between its check and the write, the container is killed (kubernetes#135670)."""
+USE_PERCENT: Final = 115
+"""A memory limit stays at or above this percentage of the usage: the VPA recommender's margin
+(`--recommendation-margin-fraction` 0.15). Usage is the larger of the metrics API's figure (hardly any page cache) and
+the figure with which the kubelet refused a limit (all page cache)."""
+USE_COUNTS: Final = dt.timedelta(minutes=1)
+"""How long a measured usage counts: metrics-server measures every 15 seconds, and usage can grow."""
+CREATED_WITHIN: Final = dt.timedelta(seconds=30)
+"""Controllers create pods within seconds. If pods are still missing this long after the decision, a quota or LimitRange
+may refuse the decided size."""
+
+# --- retries ---------------------------------------------------------------------------------------------------------
+CONTESTED_WITHIN: Final = dt.timedelta(hours=1)
+"""A change that another client undoes again within this time is contested (DESIGN 8). Also the longest wait for that
+client, and after a refusal."""
+RAISED_AGAIN_AFTER: Final = dt.timedelta(minutes=1)
+"""The first wait of a contested raise; each further wait is twice as long. Raises serve existing demand, and two
+deploys within an hour that reset them are no rival controller (docs/decisions/0024)."""
+LOWERED_AGAIN_AFTER: Final = dt.timedelta(minutes=5)
+"""The first wait of a contested change in the other direction."""
+REFUSAL_WAIT: Final = dt.timedelta(minutes=1)
+"""The first wait after a refusal: the VPA recommender's interval."""
+ROLLBACK_WAIT: Final = dt.timedelta(days=1)
+"""The first wait of a size that failed; doubled with each further failure, ..."""
+LONGEST_ROLLBACK_WAIT: Final = dt.timedelta(days=16)
+"""... up to this time."""
+ALIKE: Final = Fraction(9, 10)
+"""A change that covers this share of a failed change counts as the same change, because recommendations always move a
+little."""

@@ -16,6 +16,7 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import LAST_INSTANT, Clock, after
 from hvpa.core.values.memo import Basis, remembered_while
+from hvpa.core.values.tuning import FAILED_FOR
 from hvpa.core.workload.containers import Texts, amount, amounts, reported, texts
 from hvpa.core.workload.own_rollout import partition_of
 from hvpa.core.workload.pod_owner import PodsByOwner
@@ -48,9 +49,6 @@ STARTS_FOR = dt.timedelta(seconds=HpaSettings().cpu_initialization_period)
 READY_WITHIN = dt.timedelta(seconds=HpaSettings().initial_readiness_delay)
 """A pod that became unready within this time after its start has never been ready
 (`--horizontal-pod-autoscaler-initial-readiness-delay`)."""
-FAILED_FOR = dt.timedelta(minutes=10)
-"""How long a container's failure counts: twice the kubelet's longest back-off (`MaxContainerBackOff` in
-pkg/kubelet/kubelet.go)."""
 COMPLETED = "Completed"
 """Reason of a container that ended without an error."""
 _LONG_AGO = dt.datetime.min.replace(tzinfo=dt.UTC)

@@ -13,15 +13,11 @@ from hvpa.api.hvpa.status import VerticalAxis
 from hvpa.api.objects.read_models import Container, Pod, Quantity, Resources
 from hvpa.api.values.quantity import MEMORY
 from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.tuning import RAISED_WITHIN, STARVES_FOR
 from hvpa.core.workload.containers import amount_of, reported
 
 OOM_KILLED: Final = "OOMKilled"
 EVICTED: Final = "Evicted"
-STARVES_FOR: Final = dt.timedelta(days=1)
-"""How long an OOM or an eviction counts (DESIGN 6.4): a container that has run longer since then has enough memory."""
-RAISED_WITHIN: Final = dt.timedelta(seconds=30)
-"""Time after a raise in place in which all pods get it. The kubelet does not report when, so an earlier OOM counts as
-an OOM with the old memory. A container for which the raise is too small runs out again."""
 _LOW_ON_MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
 """The kubelet's eviction message (pkg/kubelet/eviction/helpers.go): `The node was low on resource: memory.`"""
 _EVICTED_CONTAINER: Final = re.compile(r"Container (\S+) was using")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hvpa.core.recommenders.desired_replicas import MAX_CORRECTIONS
+from hvpa.core.values.tuning import MAX_CORRECTIONS
 from localcluster.client.api import Json
 from localcluster.workloads import samples
 from localcluster.workloads.bare_manifests import ago, condition, entry

@@ -11,8 +11,9 @@ from msgspec import structs
 
 from builders.build import at, decided, hvpa, merged, objects, pod, vpa, workload
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pods import CREATED_WITHIN, owner_keys
+from hvpa.core.actuation.pods import owner_keys
 from hvpa.core.model import Decision, Objects, OtherHvpa, RefusedResize
+from hvpa.core.values.tuning import CREATED_WITHIN
 from tests.unit.core.actuation.sized_pods import (
     LARGER,
     REQUESTS,
