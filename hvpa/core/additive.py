@@ -4,18 +4,23 @@ replicas and requests with the recommendations of the HPA and the VPA."""
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.pod import awaited, own_pods
 from hvpa.core.axes.replicas import ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, ResourceStep
 from hvpa.core.gates.gates import NO_CLOCK, GateContext
 from hvpa.core.model import ScalableState
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
-from hvpa.core.values.arithmetic import blend_replicas
+from hvpa.core.values.arithmetic import blend_replicas, ceil_div
 from hvpa.core.values.tuning import SETTLING
 from hvpa.core.values.weight import FULL, Bounds, EffectiveWeight, percent
-from hvpa.core.workload.containers import ContainerResource
+from hvpa.core.workload.containers import ContainerResource, present_resources
+from hvpa.core.workload.first_requests import first_requests, present_requests
 from hvpa.core.workload.governed import governed
 
 
@@ -61,8 +66,41 @@ def _way(
         measurement, goal = settling(observation, context), before.goal or 0
         if measurement and goal > current and weight.horizontal_ppm > 0:
             return Way(goal, goal, before.weight, weight.percent, is_begun)
-    goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
-    return Way(goal, goal, weight.percent, weight.percent, is_begun, measured_at=measurement)
+    wanted, how = desired.replicas, "after weighting"
+    if wanted < current and (needed := min(current, _for_cpu(observation, desired))) > wanted:
+        wanted, how = needed, f"after weighting, as fewer than {needed} lack CPU, which no metric measures"
+    goal = blend_replicas(current, wanted, weight.horizontal_ppm)
+    return Way(goal, goal, weight.percent, weight.percent, is_begun, how=how, measured_at=measurement)
+
+
+def _for_cpu(observation: ScalableState, desired: DesiredReplicas) -> int:
+    """Return the fewest pods with enough CPU if the HPA measures memory alone; otherwise 0.
+
+    A larger memory request lowers the percentage, so the HPA removes pods, and each of the others has more work. Their
+    CPU must have grown as much. Example: memory grew from 1Gi to 4Gi, CPU from 500m to 1 core. For 4 pods of the HPA, 8
+    have enough CPU.
+    """
+    if desired.replicas is None or not desired.of_memory_alone:
+        return 0
+    containers = {container for _, container in desired.metered or ()}
+    now = present_requests(observation, present_resources(observation.workload.spec.template.spec.containers))
+    first = first_requests(observation, now)
+    keys = [key for key in first if now[key] and ("" in containers or key.container in containers)]
+    before, after = _total(first, keys), _total(now, keys)
+    if not min(*before, *after):
+        return 0
+    return ceil_div(desired.replicas * after.memory * before.cpu, before.memory * after.cpu)
+
+
+class _Size(NamedTuple):
+    """The requests of a pod in millicores and bytes."""
+
+    cpu: int
+    memory: int
+
+
+def _total(requests: Mapping[ResourceKey, int], keys: Iterable[ResourceKey]) -> _Size:
+    return _Size(*[sum([requests[key] for key in keys if key.resource == name]) for name in RESOURCES])
 
 
 def _resized_until(

@@ -38,6 +38,7 @@ from hvpa.core.model import (
 )
 from hvpa.core.recommenders.desired_replicas import (
     DesiredReplicas,
+    is_of_memory_alone,
     is_relative,
     measured_replicas,
     metered,
@@ -50,7 +51,7 @@ from hvpa.core.report.events import STEP_EVENTS, events_of, step_events
 from hvpa.core.report.parts import AxesResult, DecisionParts
 from hvpa.core.report.status import next_status, only_scaled
 from hvpa.core.state import annotation_text, without_pending
-from hvpa.core.trajectory.history import Remembered
+from hvpa.core.trajectory.history import Remembered, first_seen
 from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
@@ -265,7 +266,9 @@ def _judge_axes(
         vertical = scale_vertically(observation, context, weight, wants_out)
     measured = [] if desired.unmeasured else [ceil_div(metric.pods, MICRO) for metric in desired.measured]
     needed = max(measured, default=None)
-    return _joined(observation, desired, _Solution(weight, horizontal, vertical, bounds.upper, needed))
+    known = first_seen(observation, resources) if desired.of_memory_alone else None
+    solution = _Solution(weight, horizontal, vertical, bounds.upper, needed, demand_record=known)
+    return _joined(observation, desired, solution)
 
 
 def _is_left_at_zero(observation: ScalableState, bounds: Bounds) -> bool:
@@ -419,7 +422,9 @@ def _desired(observation: Observation, clock: Clock) -> tuple[DesiredReplicas, B
 
 
 def _with_metered(hpa: Hpa, desired: DesiredReplicas) -> DesiredReplicas:
-    return structs.replace(desired, metered=metered(hpa), is_relative=is_relative(hpa))
+    return structs.replace(
+        desired, metered=metered(hpa), is_relative=is_relative(hpa), of_memory_alone=is_of_memory_alone(hpa)
+    )
 
 
 def _patch(context: GateContext, observation: ScalableState, parts: DecisionParts) -> WorkloadPatch | None:

@@ -384,9 +384,10 @@ def _spec_sizes(pod: Pod) -> ContainerSizes:
 
 
 def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
-    """Returns the resources of the pod's spec that the kubelet has not raised yet, and those that it has not lowered
-    yet."""
-    return moved(present_sizes(pod), _spec_sizes(pod))
+    """Returns the resources whose requests in the pod's spec the kubelet has not raised yet, and those that it has not
+    lowered yet."""
+    requests = {name: ResourceRequirements(size.requests, {}) for name, size in _spec_sizes(pod).items()}
+    return moved(present_sizes(pod), requests)
 
 
 def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:

@@ -87,16 +87,16 @@ def _without_room(
         return None
     decided = sizes_of(before.containers)
     previous = had(largest_of([state.pod for state in states]), decided)
-    if all(state.is_too_much for state in states):
-        return previous
-    if not observation.hpa.in_charge or not all(
-        state.is_too_much or (state.is_stuck and state.state == "deferred") for state in states
-    ):
-        return None
-    smaller = {
-        name: by_section(_with_cpu_of, size, previous.get(name, NOTHING)) for name, size in decided.items()
-    }
-    return None if smaller == decided else smaller
+    if not all(state.is_too_much for state in states):
+        if not observation.hpa.in_charge or not all(
+            state.is_too_much or (state.is_stuck and state.state == "deferred") for state in states
+        ):
+            return None
+        previous = {
+            name: by_section(_with_cpu_of, size, previous.get(name, NOTHING))
+            for name, size in decided.items()
+        }
+    return None if previous == decided else previous
 
 
 def _with_cpu_of(decided: Mapping[Resource, int], previous: Mapping[Resource, int]) -> dict[Resource, int]:

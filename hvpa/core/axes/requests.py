@@ -142,9 +142,6 @@ class RequestsAxis:
             self._change(item, wanted),
             weightless=ppm == 0,
             canary_until=self.canary_until,
-            rolled_back_until=rolled_back_until(
-                self.observation.status.rolled_back, self.clock, wanted, item.key
-            ),
             young_until=young_until,
             kept_until=NO_CLOCK if starves and not up else None,
             raised_until=raised_until,
@@ -169,6 +166,9 @@ class RequestsAxis:
             contested_until=self.record.contest.until(up=up),
             refused_until=refused_until(
                 self.observation.vertical.refused, self.clock, item.current, wanted, item.key
+            ),
+            rolled_back_until=rolled_back_until(
+                self.observation.status.rolled_back, self.clock, wanted, item.key
             ),
         )
 

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from hvpa.api.hvpa.status import ScaleReplicasCorrection
 from hvpa.api.objects.read_models import DEFAULT_METRICS, Hpa, condition
 from hvpa.api.values import text
-from hvpa.api.values.quantity import RESOURCES, Resource
+from hvpa.api.values.quantity import MEMORY, RESOURCES, Resource
 from hvpa.core.model import Finding, Observation, ScalableObservation, ScalableState, Unknown
 from hvpa.core.recommenders.estimate import (
     MICRO,
@@ -65,6 +65,8 @@ class DesiredReplicas(Struct, frozen=True):
     """Whether a metric has no value."""
     is_relative: bool = False
     """Whether a metric's target is a percentage of the requests."""
+    of_memory_alone: bool = False
+    """Whether all targets are percentages of memory requests."""
     unknown: Unknown | None = None
     """Why the demand is unknown for now."""
     metered: tuple[tuple[Resource, str], ...] | None = None
@@ -114,6 +116,17 @@ def is_relative(hpa: Hpa) -> bool:
     """Return whether a metric's target is a percentage of the requests."""
     sources = [metric.source() for metric in hpa.spec.metrics or DEFAULT_METRICS]
     return any([source is not None and source.target.average_utilization is not None for source in sources])
+
+
+def is_of_memory_alone(hpa: Hpa) -> bool:
+    """Return whether all targets are percentages of memory requests."""
+    sources = [metric.source() for metric in hpa.spec.metrics or DEFAULT_METRICS]
+    return all(
+        [
+            source is not None and source.name == MEMORY and source.target.average_utilization is not None
+            for source in sources
+        ]
+    )
 
 
 def trusted_replicas(

@@ -16,14 +16,15 @@ from msgspec import Struct
 
 from hvpa.api.hvpa.status import UsualDemand, UsualReplicas, VerticalAxis
 from hvpa.api.schema.fields import INT64_MAX
-from hvpa.api.values.quantity import RESOURCES, Resource, format_resource
+from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.demand import Requests
 from hvpa.core.trajectory.means import Mean, weight_since
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import FIRST_WEIGHT, MOVED_PERCENT, SAMPLE_EVERY
-from hvpa.core.workload.containers import ContainerResource, amount, recommendations, request_now
+from hvpa.core.workload.containers import ContainerResource
+from hvpa.core.workload.first_requests import as_base, first_requests, present_requests
 
 _CLOSE: Final = 1e-6
 
@@ -32,8 +33,7 @@ class Remembered(Struct, frozen=True):
     """The record as a decision uses it."""
 
     requests: Mapping[ResourceKey, int]
-    """The present requests. A missing request counts as its limit; without a limit, as the LimitRange's request in the
-    pods; otherwise as 0."""
+    """The present requests."""
     first: Mapping[ResourceKey, int]
     """The requests when the target was first seen."""
     demands: tuple[UsualDemand, ...] = ()
@@ -43,31 +43,16 @@ class Remembered(Struct, frozen=True):
 
     def kept(self, axis: VerticalAxis) -> VerticalAxis:
         """Return the axis with this record; the same object if it already has it."""
-        base: dict[str, dict[str, str]] = {}
-        for key, size in self.first.items():
-            base.setdefault(key.container, {})[key.resource] = format_resource(key.resource, size)
-        update = {"base": base, "usual_demand": self.demands, "usual_replicas": self.counts}
+        update = {"base": as_base(self.first), "usual_demand": self.demands, "usual_replicas": self.counts}
         if all(getattr(axis, name) == value for name, value in update.items()):
             return axis
         return axis.model_copy(update=update)
 
 
 def first_seen(observation: ObservedState, resources: Mapping[str, ResourceRequirements]) -> Remembered:
-    """Return the present requests, and the requests when each was first seen. If there was no request, the VPA's target
-    takes its place."""
-    requests = {
-        (key := ResourceKey(name, resource)): request_now(container, key, observation.pods)
-        for name, container in resources.items()
-        for resource in RESOURCES
-    }
-    targets = recommendations(observation.vpa.object) if observation.vpa.object is not None else {}
-    first: dict[ResourceKey, int] = {}
-    for key, request in requests.items():
-        known = amount(observation.vertical.base.get(key.container, {}), key.resource)
-        target = targets.get(key.container)
-        size = known or request or (amount(target.target, key.resource) if target is not None else None)
-        if size is not None:
-            first[key] = size
+    """Return the record in the status, with the present requests of these containers and the first ones."""
+    requests = present_requests(observation, resources)
+    first = first_requests(observation, requests)
     axis = observation.vertical
     return Remembered(requests, first, axis.usual_demand, axis.usual_replicas)
 

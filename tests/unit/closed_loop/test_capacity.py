@@ -362,3 +362,49 @@ def test_pods_that_run_out_of_memory_all_at_once_are_not_made_fewer(strategy: st
     assert found.result.totals.ooms
     assert min(series.replicas[int(HOUR / series.step) :]) >= before
     assert not [one for one in found.result.events if one.kind == "OOM" and one.time > 1.5 * HOUR]
+
+
+# --- Additive, with an HPA on memory ---------------------------------------------------------------------------------
+def additive(weight: int, strategy: str) -> dict[str, Any]:
+    """An HPA on memory alone, and a VPA that finds the memory far too small."""
+    spec = hvpa(weight, metric(60, "memory"), strategy=strategy)
+    spec["spec"]["blend"] = "Additive"
+    return spec
+
+
+@pytest.mark.parametrize("weight", [50, 70])
+def test_larger_memory_removes_no_pods_that_cpu_needs(weight: int) -> None:
+    """The VPA raises memory to its peaks, so between them the HPA removes pods. The others get 1.2 times their CPU
+    request at most, so the VPA never sees how much they need."""
+    spec = additive(weight, "Rollout")
+    spec["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = 9
+    found = simulated(
+        spec,
+        build.Shape(lambda at: 1.5 if at % (3 * HOUR) < HOUR / 3 else 0.3),
+        24,
+        5,
+        pods(
+            "Rollout", 60, memory=1200 * build.MIB, memory_base=200.0 * build.MIB, memory_per_unit=12.0 * GIB
+        ),
+        nodes=NodeModel(headroom="20%"),
+        step=15.0,
+    )
+    assert found.end.memory > 2 * GIB
+    assert found.result.totals.unmet_share < 0.15, "9 pods, the maximum, do not serve the peaks"
+
+
+def test_a_kubelet_that_refuses_every_resize_causes_no_loop() -> None:
+    """Once the size is rolled back nothing is written at constant load, and replicas follow the HPA."""
+    container = build.container(
+        requests={"cpu": 700, "memory": 300 * build.MIB},
+        limits={"memory": 700 * build.MIB},
+        cpu_base=0.0,
+        cpu_per_unit=1000.0,
+        memory_base=60.0 * build.MIB,
+        memory_per_unit=0.8 * GIB,
+    )
+    workload = build.workload(container, start_up=20.0, resize="InPlace", resize_refused=True)
+    found = simulated(additive(80, "InPlace"), build.step(2.0, 2 * HOUR, 5.0), 5, 5, workload)
+    back = [one.time for one in found.result.events if one.reason == "RolledBack"]
+    assert len(back) <= 2, "one for each size"
+    assert not found.changes(3 * HOUR)

@@ -32,6 +32,7 @@ from tests.unit.core.actuation.sized_pods import (
     INFEASIBLE,
     actuation,
     canary,
+    decision,
     desired,
     ended,
     patches_template,
@@ -368,6 +369,29 @@ def test_a_size_that_no_node_takes_is_taken_back() -> None:
     other = no_node_takes(*pods, updateStrategy={"type": "InPlaceOrRollout"})
     assert other.status.rolled_back is None
     assert other.workload_patch is not None
+
+
+def test_the_size_that_pods_have_is_not_rolled_back() -> None:
+    """A kubelet may refuse the way back, too, while the pod's spec still has the larger limit. If HVPA rolled back at
+    each reconcile, no replicas would follow."""
+    have = {"requests": LARGE, "limits": {"memory": "2G"}}
+    pod = running("web-0", LARGE, have, limits={"memory": "4G"}, conditions=[INFEASIBLE])
+    assert decision([pod], {**have, "limits": {"memory": "4G"}}).status.rolled_back is not None
+    assert decision([pod], have).status.rolled_back is None
+
+
+def test_memory_that_runs_out_is_not_raised_to_a_size_that_was_rolled_back() -> None:
+    """The raise would fail at each reconcile, since it passes other gates."""
+    starving = running("web-0", LARGE, status=ended(at(minutes=-1)))
+    change = {"container": "app", "resource": "memory", "previous": 10**9, "failed": 2 * 10**9}
+    record = {"count": 1, "time": stamp(at(hours=-1)), "message": "no room", "changes": [change]}
+    spec: dict[str, Any] = {"updateStrategy": {"type": "InPlace", "canary": None}}
+    status = hvpa({}, {"rolledBack": record}).status
+    raised, held = wants("2G", pods=[starving], **spec), wants("2G", status, [starving], **spec)
+    assert [one.resource for one in raised.blocked] == []
+    assert [one.reason for one in held.blocked] == ["RolledBack"]
+    assert resized(raised) == ["web-0"]
+    assert resized(held) == []
 
 
 WITH_HPA: Final = {"hpa": {"deploy": True}}

@@ -110,3 +110,20 @@ def test_targets_that_are_no_percentage_hold_no_replicas_while_pods_are_resized(
     found = build.decided(build.objects(one, build.workload(4), horizontal, vertical, RAISED))
     assert found.replicas is not None
     assert found.replicas.target == 2
+
+
+def test_a_limit_that_is_being_raised_holds_no_replicas() -> None:
+    """The HPA divides by requests."""
+    raised = {"requests": LARGER, "limits": {"memory": "4Gi"}}
+    pods = [running(f"web-{number}", LARGER, raised, limits={"memory": "8Gi"}) for number in range(4)]
+    spec: dict[str, Any] = {
+        "replicas": 2,
+        "updateStrategy": {"type": "InPlace"},
+        "weightBasedScalingIntervals": [{"vpaWeight": 0}],
+    }
+    status = size_status(4, {"app": {"requests": LARGER, "limits": {"memory": "8Gi"}}}, at(minutes=-60))
+    one = build.hvpa(spec, status)
+    horizontal = build.hpa(2, 25, replicas=4)
+    found = build.decided(build.objects(one, build.workload(4), horizontal, build.vpa({"app": LARGER}), pods))
+    assert found.replicas is not None
+    assert found.replicas.target == 2

@@ -1,4 +1,4 @@
-"""The memory of a joint decision (DESIGN 5.4): the beginning of the path, and the usual demand."""
+"""The memory of a joint decision (DESIGN 5.4): the usual demand."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ def axis(decision: Decision) -> VerticalAxis:
     return decision.status.axes.vertical
 
 
-def base(*containers: dict[str, Any], status: Any = None, **targets: str) -> dict[str, dict[str, str]]:
-    seen = state(2, containers, [value("cpu", "1", "1")], {"app": targets}, status=status)
-    return axis(build.decided(seen)).base
-
-
 def usual(used: str, before: Decision | None = None, now: dt.datetime = NOW, **rest: Any) -> Decision:
     """A decision on two pods of which each uses `used`, after an earlier one."""
     status = None if before is None else to_wire(before.status)
@@ -48,38 +43,6 @@ def usual(used: str, before: Decision | None = None, now: dt.datetime = NOW, **r
 def demand(decision: Decision) -> UsualDemand:
     (found,) = axis(decision).usual_demand
     return found
-
-
-# --- where the path begins -------------------------------------------------------------------------------------------
-def test_at_first_sight_the_requests_are_remembered() -> None:
-    assert base(app("700m", "1Gi"), app("50m", name="side"), cpu="2") == {
-        "app": {"cpu": "700m", "memory": "1Gi"},
-        "side": {"cpu": "50m"},
-    }
-
-
-def test_a_missing_request_is_the_limit_or_the_vpas_target_or_nothing() -> None:
-    assert base(app(cpu="3"), cpu="2", memory="2Gi") == {"app": {"cpu": "3", "memory": "2Gi"}}
-    limited = build.container("app", {}, {"cpu": "4"})
-    assert base(limited, cpu="2") == {"app": {"cpu": "4"}}
-    assert base(app(), cpu="0") == {"app": {"cpu": "0"}}
-
-
-def test_without_a_request_and_a_target_nothing_is_remembered_yet() -> None:
-    found = build.decided(state(2, [app()], [value("cpu", "1", "1")]))
-    assert axis(found).base == {}
-
-
-def test_what_was_first_seen_stays_and_what_is_new_is_added() -> None:
-    known = {"axes": {"vertical": {"base": {"app": {"cpu": "500m", "memory": "0"}}}}}
-    assert base(app("2", "1Gi"), cpu="2", status=known) == {"app": {"cpu": "500m", "memory": "1Gi"}}
-    unreadable = {"axes": {"vertical": {"base": {"app": {"cpu": "much"}}}}}
-    assert base(app("2"), cpu="2", status=unreadable) == {"app": {"cpu": "2"}}
-
-
-def test_a_container_that_is_gone_is_forgotten() -> None:
-    known = {"axes": {"vertical": {"base": {"old": {"cpu": "500m"}}}}}
-    assert base(app("2"), cpu="2", status=known) == {"app": {"cpu": "2"}}
 
 
 # --- what is usual ---------------------------------------------------------------------------------------------------
