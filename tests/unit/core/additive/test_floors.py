@@ -59,7 +59,7 @@ def entry(replicas: int, begin: str = "0 9 * * *", duration: str = "2h") -> dict
         }
     ),
 )
-def test_there_are_as_many_replicas_as_the_floor_says(
+def test_schedule_floor_sets_the_least_replicas(
     desired: int, replicas: int, entries: tuple[dict[str, Any], ...], expected: int
 ) -> None:
     decision = build.decided(floored(desired, replicas, entries))
@@ -70,14 +70,14 @@ def test_there_are_as_many_replicas_as_the_floor_says(
 
 
 @pytest.mark.parametrize("weight", [0, 50, 100])
-def test_the_floor_counts_whatever_the_weight(weight: float) -> None:
+def test_schedule_floor_counts_whatever_the_weight(weight: float) -> None:
     first, after = step(floored(weight=weight))
     assert target(first) == 5
     rest = build.decided(after)
     assert (target(rest), rest.blocked, rest.workload_patch) == (5, (), None)
 
 
-def test_the_steps_say_why_and_until_when() -> None:
+def test_schedule_floor_is_explained_with_until_when() -> None:
     decision = build.decided(floored())
     assert f"replicas: 2 now, the HPA recommends 2; 5 {UNTIL}" in decision.steps
     kept = build.decided(floored(replicas=5))
@@ -85,7 +85,7 @@ def test_the_steps_say_why_and_until_when() -> None:
     assert kept.workload_patch is None
 
 
-def test_the_weight_is_that_of_the_interval_while_the_hpa_may_not_leave_it() -> None:
+def test_schedule_floor_uses_the_weight_of_the_interval_that_it_keeps() -> None:
     """From 3 replicas on all is vertical: the HPA wants fewer, but the floor does not let it."""
     weights = [{"vpaWeight": 0, "lastReplicaCount": 3}, {"vpaWeight": 100, "startReplicaCount": 4}]
     spec = {"weightBasedScalingIntervals": weights}
@@ -93,7 +93,7 @@ def test_the_weight_is_that_of_the_interval_while_the_hpa_may_not_leave_it() -> 
     assert build.decided(floored(replicas=5, entries=(), spec=spec)).weight_ppm == 0
 
 
-def test_what_the_hpa_reads_and_has_stays_as_it_is() -> None:
+def test_schedule_floor_is_not_written_to_spec_replicas_or_the_hpa() -> None:
     """A floor is not written into `spec.replicas`: the HPA, whose minReplicas is lower, would overwrite it."""
     settled = measured(build.settled(floored()))
     decision = build.decided(settled)
@@ -115,7 +115,7 @@ JUST_NOW: Final = axis(at(seconds=-5), appliedFrom={"replicas": 2, "desired": 2,
         }
     ),
 )
-def test_the_floor_passes(spec: dict[str, Any]) -> None:
+def test_schedule_floor_passes_stabilization_window_min_change_and_max_step(spec: dict[str, Any]) -> None:
     assert target(build.decided(floored(spec=spec, status=JUST_NOW))) == 5
 
 
@@ -133,25 +133,27 @@ def test_the_floor_passes(spec: dict[str, Any]) -> None:
         }
     ),
 )
-def test_the_floor_is_held_by(spec: dict[str, Any], reason: str, until: dt.datetime | None) -> None:
+def test_schedule_floor_is_held_by_paused_update_policy_and_maintenance_window(
+    spec: dict[str, Any], reason: str, until: dt.datetime | None
+) -> None:
     decision = build.decided(floored(spec=spec))
     assert target(decision) == 2
     assert hold(decision) == (reason, "up", 2, 5, until)
 
 
-def test_what_another_client_takes_away_again_and_again_is_contested() -> None:
+def test_contested_holds_a_schedule_floor_that_another_client_takes_away() -> None:
     again = {"count": 2, "time": stamp(at(seconds=-30))}
     status = axis(at(seconds=-30), appliedFrom={"replicas": 5, "desired": 2, "weight": 0}, setBack=again)
     assert hold(build.decided(floored(status=status)))[:4] == ("Contested", "up", 2, 5)
 
 
-def test_more_than_the_floor_goes_through_the_gates() -> None:
+def test_stabilization_window_holds_what_is_above_the_schedule_floor() -> None:
     decision = build.decided(floored(desired=8, spec=up(stabilizationDuration="1h"), status=JUST_NOW))
     assert target(decision) == 5
     assert hold(decision)[:4] == ("StabilizationWindow", "up", 2, 8)
 
 
-def test_in_mode_recommend_it_is_recommended() -> None:
+def test_schedule_floor_is_recommended_in_mode_recommend() -> None:
     decision = build.decided(floored(spec={"mode": "Recommend"}))
     assert (target(decision), decision.blocked) == (2, ())
     assert decision.status.recommended is not None
@@ -159,7 +161,7 @@ def test_in_mode_recommend_it_is_recommended() -> None:
 
 
 # --- as time passes --------------------------------------------------------------------------------------------------
-def test_it_looks_again_when_a_floor_begins_and_when_it_ends() -> None:
+def test_schedule_floor_is_looked_at_again_when_it_begins_and_ends() -> None:
     before = floored()
     early = build.decided(before, at(hours=-2))
     assert (target(early), early.recheck_after) == (2, dt.timedelta(hours=1))
@@ -174,13 +176,13 @@ def test_it_looks_again_when_a_floor_begins_and_when_it_ends() -> None:
 
 
 @pytest.mark.parametrize("seconds", [1, 59, 3599])
-def test_until_it_looks_again_nothing_changes(seconds: int) -> None:
+def test_schedule_floor_changes_nothing_until_it_is_looked_at_again(seconds: int) -> None:
     after = build.apply(floored(), build.decided(floored()))
     later = build.decided(after, at(seconds=seconds))
     assert (later.workload_patch, later.replicas) == (None, build.decided(after, at(seconds=61)).replicas)
 
 
-def test_after_the_floor_the_usual_gates_hold_the_way_in() -> None:
+def test_schedule_floor_that_ends_leaves_the_way_in_to_the_usual_gates() -> None:
     down = {"hpa": {"scaleDown": {"stabilizationDuration": "3h"}}}
     first, after = step(floored(spec=down), at(minutes=-30))
     assert recorded(first) == (5, 2, 0)
@@ -190,7 +192,7 @@ def test_after_the_floor_the_usual_gates_hold_the_way_in() -> None:
     assert target(build.decided(after, at(hours=2, minutes=30))) == 2
 
 
-def test_while_the_demand_is_not_known_there_is_the_floor() -> None:
+def test_schedule_floor_counts_while_the_demand_is_not_known() -> None:
     """The HPA had metrics a moment ago. (2 replicas were recommended last.)"""
     silent = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric",
               "lastTransitionTime": stamp(at(seconds=-20))}  # fmt: skip
@@ -211,18 +213,18 @@ def on_a_named_hpa(change: dict[str, Any]) -> Decision:
     return build.decided(floored(spec=spec, horizontal=hpa))
 
 
-def test_the_floor_of_an_hpa_that_is_named() -> None:
+def test_schedule_floor_of_a_named_hpa() -> None:
     assert target(on_a_named_hpa({})) == 5
     assert target(on_a_named_hpa({"spec": {"maxReplicas": 4}})) == 4
 
 
-def test_the_floor_without_a_vpa() -> None:
+def test_schedule_floor_without_a_vpa() -> None:
     alone = floored(spec={"vpa": {"deploy": False}})
     objects = build.objects(alone.hvpa, alone.workload, alone.hpas[0])
     assert target(build.decided(objects)) == 5
 
 
-def test_a_target_at_0_replicas_is_left_alone_but_where_the_hpa_may_go_there() -> None:
+def test_schedule_floor_leaves_0_replicas_alone_unless_the_hpa_may_scale_to_0() -> None:
     assert target(build.decided(floored(target=build.workload(0)))) == 0
     spec = {"replicas": 0, "hpa": {"deploy": False, "selector": None, "template": None, "name": "web"}}
     hpa = build.hpa(0, None, {"metadata": {"ownerReferences": None}, "spec": {"minReplicas": 0}}, replicas=0)
@@ -233,7 +235,7 @@ def test_a_target_at_0_replicas_is_left_alone_but_where_the_hpa_may_go_there() -
     )
 
 
-def test_an_event_names_the_floor() -> None:
+def test_schedule_floor_is_named_in_the_event() -> None:
     [message] = {one.message for one in build.decided(floored()).events if one.involved is None}
     by = "at least 5 until 2026-11-21T11:00:00Z, by entry 1 of spec.hpa.schedule"
     assert message.startswith(f"replicas 2 -> 5; {by}; HPA: ")

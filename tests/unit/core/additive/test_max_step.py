@@ -80,7 +80,7 @@ def counts(objects: Objects, periods: int, still: bool = False) -> list[int]:
         pytest.param({"factor": 1.001, "minimum": 1}, 1, 2, id="it always grows"),
     ],
 )
-def test_the_limit(most: dict[str, Any], current: int, limit: int) -> None:
+def test_max_step_limit_by_factor_and_minimum(most: dict[str, Any], current: int, limit: int) -> None:
     assert MaxStep.model_validate(most).limit(current) == limit
 
 
@@ -95,7 +95,7 @@ def test_the_limit(most: dict[str, Any], current: int, limit: int) -> None:
         }
     ),
 )
-def test_one_step(desired: int, current: int, expected: int) -> None:
+def test_max_step_limits_one_step_out_and_no_step_in(desired: int, current: int, expected: int) -> None:
     decision = build.decided(seen(desired, current, PLAIN))
     assert target(decision) == expected
     assert decision.blocked == ()
@@ -113,18 +113,18 @@ def test_one_step(desired: int, current: int, expected: int) -> None:
         }
     ),
 )
-def test_the_steps_to_postmates_79_pods(most: dict[str, Any] | None, expected: list[int]) -> None:
+def test_max_step_paces_of_postmates_to_79_pods(most: dict[str, Any] | None, expected: list[int]) -> None:
     # The desired replicas stays what it is, and the HPA says nothing new: the rest follows all the same, a step in 15
     # s.
     assert counts(seen(79, 1, most), 8) == expected
     assert counts(seen(79, 1, most), len(expected), still=True) == expected
 
 
-def test_scaling_in_again_takes_one_step() -> None:
+def test_max_step_does_not_limit_scaling_in() -> None:
     assert counts(seen(10, 79, PLAIN), 3) == [10]
 
 
-def test_the_next_step_waits_for_its_turn_and_is_reported() -> None:
+def test_max_step_holds_the_next_step_for_15_seconds_and_is_reported() -> None:
     before = seen(40, 4, PLAIN)
     first = build.decided(before)
     assert "8 by maxStep, the rest later" in first.steps[1]
@@ -144,12 +144,12 @@ def test_the_next_step_waits_for_its_turn_and_is_reported() -> None:
 
 
 @pytest.mark.parametrize("weight", [20, 50, 60])
-def test_cut_into_steps_it_ends_where_one_step_would_have(weight: float) -> None:
+def test_max_step_ends_where_one_step_would_have(weight: float) -> None:
     (whole,) = counts(seen(44, 4, None, weight), 3)
     assert counts(seen(44, 4, {"factor": 1.5, "minimum": 1}, weight), 7)[-1] == whole
 
 
-def test_other_desired_replicas_count_from_where_the_count_is() -> None:
+def test_max_step_other_desired_replicas_count_from_the_present_count() -> None:
     before = seen(44, 4, PLAIN, 50)
     after = build.apply(before, build.decided(before))
     anew = build.objects(after.hvpa, after.workload, seen(12, 8, PLAIN).hpas[0], AT_REST)
@@ -157,14 +157,14 @@ def test_other_desired_replicas_count_from_where_the_count_is() -> None:
     assert target(build.decided(anew, at(seconds=15))) == 10  # 8 + 4 x 0.5
 
 
-def test_desired_replicas_that_fall_take_the_rest_back() -> None:
+def test_max_step_drops_the_rest_when_the_desired_replicas_fall() -> None:
     before = seen(44, 4, PLAIN)
     after = build.apply(before, build.decided(before))
     fallen = build.objects(after.hvpa, after.workload, seen(6, 8, PLAIN).hpas[0])
     assert target(build.decided(fallen, at(seconds=1))) == 6, "scaling in does not wait for a period"
 
 
-def test_measured_anew_the_desired_replicas_are_blended_anew() -> None:
+def test_max_step_blends_anew_when_the_hpa_has_measured_anew() -> None:
     before = seen(44, 4, PLAIN, 50)  # to 24, by 8 and 16
     after = build.apply(before, build.decided(before))
     later = build.decided(after, at(seconds=60))
@@ -173,7 +173,7 @@ def test_measured_anew_the_desired_replicas_are_blended_anew() -> None:
     )
 
 
-def test_while_a_rollout_goes_on_the_rest_follows() -> None:
+def test_max_step_rest_follows_during_a_rollout() -> None:
     before = seen(44, 4, PLAIN)
     after = build.apply(before, build.decided(before))
     assert after.workload is not None
@@ -185,7 +185,7 @@ def test_while_a_rollout_goes_on_the_rest_follows() -> None:
     assert target(build.decided(starting, at(seconds=15))) == 16
 
 
-def test_without_the_limit_the_rest_follows_at_once() -> None:
+def test_max_step_that_is_removed_lets_the_rest_follow_at_once() -> None:
     before = seen(44, 4, PLAIN, 50)
     decision = build.decided(before)
     free = seen(44, 8, None, 50, status={"axes": _axes(decision)})
@@ -199,7 +199,7 @@ def _axes(decision: Decision) -> dict[str, Any]:
 
 
 # --- gates -----------------------------------------------------------------------------------------------------------
-def test_the_stabilization_window_holds_the_rest() -> None:
+def test_stabilization_window_holds_the_rest_of_a_max_step() -> None:
     before = seen(44, 4, PLAIN, spec={"hpa": {"scaleUp": {"stabilizationDuration": "3m"}}})
     after = build.apply(before, build.decided(before))
     held = build.decided(after, at(seconds=20))
@@ -209,7 +209,7 @@ def test_the_stabilization_window_holds_the_rest() -> None:
     assert target(build.decided(after, at(minutes=3))) == 16
 
 
-def test_a_starving_pod_passes_the_window_but_not_the_limit() -> None:
+def test_max_step_limits_a_starving_pod_that_passes_the_stabilization_window() -> None:
     pods = [build.oom_killed(at(minutes=-1)), *(build.pod(f"web-{index}") for index in range(3))]
     off = {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}  # so that it goes on starving
     spec = {"hpa": {"scaleUp": {"stabilizationDuration": "3m"}}, "vpa": off}
@@ -221,7 +221,7 @@ def test_a_starving_pod_passes_the_window_but_not_the_limit() -> None:
     assert target(build.decided(after, at(seconds=15))) == 16
 
 
-def test_min_change_judges_the_whole_way() -> None:
+def test_min_change_judges_the_whole_way_of_max_step() -> None:
     spec = {"hpa": {"scaleUp": {"minChange": {"replicas": {"value": 10}}}}}
     # Neither the first step, by 3, nor the last, by 4, is as large as that.
     assert counts(seen(20, 1, PLAIN, spec=spec), 5) == [4, 8, 16, 20]
@@ -230,7 +230,7 @@ def test_min_change_judges_the_whole_way() -> None:
 
 
 @pytest.mark.parametrize("least", [{"value": 10}, {"percentage": 50}])
-def test_min_change_does_not_judge_the_rest_though_the_desired_replicas_move(least: dict[str, int]) -> None:
+def test_min_change_ignores_the_rest_of_max_step_though_desired_replicas_move(least: dict[str, int]) -> None:
     spec = {"hpa": {"scaleUp": {"minChange": {"replicas": least}}}}
     now = seen(20, 1, PLAIN, spec=spec)
     found = []
@@ -246,7 +246,7 @@ def test_min_change_does_not_judge_the_rest_though_the_desired_replicas_move(lea
     assert found == [(4, []), (8, []), (16, []), (22, []), (22, ["MinChange"])]
 
 
-def test_min_change_does_not_judge_the_rest_though_the_pods_have_settled() -> None:
+def test_min_change_ignores_the_rest_of_max_step_though_the_pods_have_settled() -> None:
     least = {"minChange": {"replicas": {"value": 10}}, "stabilizationDuration": "3m"}
     now = seen(20, 1, PLAIN, spec={"hpa": {"scaleUp": least}})
     found = []
@@ -270,7 +270,7 @@ def starting(now: Objects) -> Objects:
 
 
 @pytest.mark.parametrize("mode", ["Apply", "Paused"])
-def test_a_goal_ends_when_the_hpa_no_longer_wants_out(mode: str) -> None:
+def test_max_step_goal_ends_when_the_hpa_no_longer_wants_out(mode: str) -> None:
     first = build.decided(seen(44, 4, PLAIN, 50))
     assert applied_from(first) == {"replicas": 8, "desired": 44, "weight": 50, "goal": 24}
     enough = build.decided(seen(8, 8, PLAIN, 50, {"mode": mode}, {"axes": _axes(first)}), at(seconds=20))
@@ -281,7 +281,7 @@ def test_a_goal_ends_when_the_hpa_no_longer_wants_out(mode: str) -> None:
     assert applied_from(decision) == {"replicas": 16, "desired": 44, "weight": 0, "goal": 44}
 
 
-def test_a_goal_outlasts_a_time_without_desired_replicas() -> None:
+def test_max_step_goal_outlasts_a_time_without_desired_replicas() -> None:
     before = seen(44, 4, PLAIN, 50)
     after = build.apply(before, build.decided(before))
     failed = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}
@@ -291,7 +291,7 @@ def test_a_goal_outlasts_a_time_without_desired_replicas() -> None:
     assert applied_from(build.decided(replace(after, hpas=(silent,)), at(seconds=20)))["goal"] == 24
 
 
-def test_the_weight_that_is_recorded_is_the_one_that_the_goal_was_blended_with() -> None:
+def test_max_step_goal_keeps_the_weight_that_it_was_blended_with() -> None:
     first = build.decided(seen(44, 4, PLAIN, 0))
     edited = build.decided(seen(44, 8, PLAIN, 90, status={"axes": _axes(first)}), at(seconds=15))
     assert applied_from(edited) == {"replicas": 16, "desired": 44, "weight": 0, "goal": 44}
@@ -305,7 +305,7 @@ def test_the_weight_that_is_recorded_is_the_one_that_the_goal_was_blended_with()
         (30, {"desired": 30, "weight": 0}),
     ],
 )
-def test_min_replicas_that_are_raised_leave_the_goal(lowest: int, left: dict[str, int]) -> None:
+def test_max_step_goal_stays_when_min_replicas_is_raised(lowest: int, left: dict[str, int]) -> None:
     window = {"scaleUp": {"stabilizationDuration": "30s"}}
     first = build.decided(seen(44, 4, PLAIN, 50, {"hpa": window}))
     raised = {"hpa": {**window, "template": {"spec": {"minReplicas": lowest}}}}
@@ -315,14 +315,14 @@ def test_min_replicas_that_are_raised_leave_the_goal(lowest: int, left: dict[str
         assert applied_from(inside) == {"replicas": lowest, **left}
 
 
-def test_min_replicas_that_are_raised_before_the_first_step_begin_no_way() -> None:
+def test_max_step_has_no_goal_when_min_replicas_is_raised_before_a_step() -> None:
     just_stepped = {"axes": {"horizontal": {"lastScaleTime": stamp(NOW)}}}
     raised = {"hpa": {"scaleUp": {"stabilizationDuration": "30s"}, "template": {"spec": {"minReplicas": 12}}}}
     decision = build.decided(seen(44, 8, PLAIN, 50, raised, just_stepped), at(seconds=20))
     assert applied_from(decision) == {"replicas": 12, "desired": 12, "weight": 0}
 
 
-def test_an_interval_without_horizontal_weight_holds_the_rest() -> None:
+def test_weight_of_an_interval_holds_the_rest_of_a_max_step() -> None:
     intervals = [{"vpaWeight": 0, "lastReplicaCount": 5}, {"vpaWeight": 100, "startReplicaCount": 6}]
     before = seen(44, 4, PLAIN, spec={"weightBasedScalingIntervals": intervals})
     after = build.apply(before, build.decided(before))
@@ -331,7 +331,7 @@ def test_an_interval_without_horizontal_weight_holds_the_rest() -> None:
     assert target(held) == 8
 
 
-def test_a_count_below_min_replicas_is_brought_inside_at_once() -> None:
+def test_max_step_does_not_limit_a_count_below_min_replicas() -> None:
     spec = {"hpa": {"template": {"spec": {"minReplicas": 30}}}}
     decision = build.decided(seen(60, 1, PLAIN, spec=spec))
     assert target(decision) == 30
@@ -346,7 +346,7 @@ def test_a_count_below_min_replicas_is_brought_inside_at_once() -> None:
     assert target(build.decided(seen(60, 1, PLAIN, spec=spec, status=just_stepped))) == 30
 
 
-def test_a_count_that_another_client_set_is_a_new_start() -> None:
+def test_max_step_starts_anew_from_a_count_of_another_client() -> None:
     before = seen(44, 4, PLAIN)
     after = build.apply(before, build.decided(before))
     assert after.workload is not None
@@ -363,7 +363,7 @@ _LIMITS = st.fixed_dictionaries(
 
 
 @given(_COUNT, _COUNT, _LIMITS, st.sampled_from([0, 20, 50, 99]))
-def test_a_step_goes_as_far_as_it_may_and_no_further(
+def test_max_step_goes_as_far_as_it_may_and_no_further(
     desired: int, current: int, most: dict[str, Any], weight: float
 ) -> None:
     free, cut = (
@@ -376,7 +376,7 @@ def test_a_step_goes_as_far_as_it_may_and_no_further(
 
 
 @given(_COUNT, _COUNT, _LIMITS, st.sampled_from([0, 20, 50]))
-def test_the_steps_end_where_one_would_have(
+def test_max_step_any_way_ends_where_one_step_would_have(
     desired: int, current: int, most: dict[str, Any], weight: float
 ) -> None:
     # Only the first 60 s: after that, the same desired replicas is one on a settled workload, and worth another step.

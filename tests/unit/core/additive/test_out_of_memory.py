@@ -80,7 +80,9 @@ ELSEWHERE = [build.oom_killed(at(minutes=-1), of="other")]
         }
     ),
 )
-def test_a_starving_containers_memory_goes_up(objects: Objects, expected: int) -> None:
+def test_out_of_memory_raises_memory_past_weight_rollout_and_min_change(
+    objects: Objects, expected: int
+) -> None:
     assert requests(build.decided(objects))["memory"] == expected
 
 
@@ -94,21 +96,19 @@ def test_a_starving_containers_memory_goes_up(objects: Objects, expected: int) -
         }
     ),
 )
-def test_a_step_down_does_not_erase_that_a_container_ran_out_of_memory(
-    last_up: int | None, is_raised: bool
-) -> None:
+def test_out_of_memory_is_not_erased_by_a_step_down(last_up: int | None, is_raised: bool) -> None:
     more = {} if last_up is None else {"lastScaleUpTime": stamp(at(minutes=last_up))}
     pods = [build.oom_killed(at(minutes=-20))]
     decision = build.decided(of("1Gi", pods=pods, status=axis(at(minutes=-10), **more)))
     assert (requests(decision)["memory"] > GIB) == is_raised
 
 
-def test_the_flag_is_shown_while_a_container_starves() -> None:
+def test_out_of_memory_flag_is_in_the_status_while_a_container_starves() -> None:
     assert build.decided(of("2Gi")).status.override_scale_up_stabilization is True
     assert build.decided(seen({"memory": "2Gi"})).status.override_scale_up_stabilization is False
 
 
-def test_at_most_once_in_ten_minutes() -> None:
+def test_recent_raise_holds_the_next_raise_for_ten_minutes() -> None:
     after = applied(of("1Gi", weight=0))
 
     def killed_again(when: dt.datetime) -> Decision:
@@ -126,7 +126,7 @@ def test_at_most_once_in_ten_minutes() -> None:
     assert requests(killed_again(at(minutes=10)))["memory"] == next_raise
 
 
-def test_what_was_raised_is_not_taken_back_for_the_same_target() -> None:
+def test_out_of_memory_raise_is_kept_by_min_change_for_the_same_target() -> None:
     any_change = down(**least(memory="1"))
     after = applied(of("512Mi", spec=any_change))
     for weight in (50, 100):
@@ -139,7 +139,7 @@ def test_what_was_raised_is_not_taken_back_for_the_same_target() -> None:
     assert requests(lower)["memory"] < RAISED, "a target that moves down by minChange counts"
 
 
-def test_memory_of_a_starving_container_is_not_lowered() -> None:
+def test_out_of_memory_holds_lower_memory_of_a_starving_container() -> None:
     decision = build.decided(of("256Mi", spec=policy(containerName="app", maxAllowed={"memory": "1Gi"})))
     assert requests(decision)["memory"] == GIB
     assert (only(decision).reason, only(decision).until) == ("OutOfMemory", None)
@@ -170,7 +170,7 @@ NEXT = ("RecentRaise", "up", at(minutes=7))
         }
     ),
 )
-def test_the_next_raise_waits_for_its_ten_minutes_where_nothing_raises_the_memory_sooner(
+def test_recent_raise_is_reported_where_nothing_raises_the_memory_sooner(
     target: str, rest: dict[str, Any], expected: tuple[str, str, dt.datetime | None]
 ) -> None:
     decision = build.decided(of(target, status=RECENT, **rest))
@@ -179,7 +179,7 @@ def test_the_next_raise_waits_for_its_ten_minutes_where_nothing_raises_the_memor
     assert held.until is None or decision.recheck_after == held.until - build.NOW
 
 
-def test_in_the_ten_minutes_memory_is_raised_as_usual() -> None:
+def test_recent_raise_does_not_hold_the_usual_raise_to_the_target() -> None:
     decision = build.decided(of("2Gi", status=RECENT))
     assert requests(decision)["memory"] > GIB
     assert not decision.blocked
@@ -189,7 +189,7 @@ def test_in_the_ten_minutes_memory_is_raised_as_usual() -> None:
     ("memory", "expected", "reason"),
     [("356Mi", 712 * MIB, None), ("712Mi", 712 * MIB, "RecentRaise"), ("800Mi", 800 * MIB, "RecentRaise")],
 )
-def test_in_the_ten_minutes_memory_follows_the_target_to_twice_the_raise_at_most(
+def test_recent_raise_holds_memory_beyond_twice_the_raise(
     memory: str, expected: int, reason: str | None
 ) -> None:
     """256Mi became 356Mi three minutes ago; by 30 OOMs since, the VPA's target is 4Gi."""
@@ -202,19 +202,19 @@ def test_in_the_ten_minutes_memory_follows_the_target_to_twice_the_raise_at_most
     )
 
 
-def test_what_a_raise_sets_is_recorded() -> None:
+def test_recent_raise_is_recorded_with_its_time_and_memory() -> None:
     (raised,) = build.decided(of("1Gi")).status.axes.vertical.overrides  # type: ignore[union-attr]
     assert (raised.container, raised.time, raised.memory) == ("app", build.NOW, "1288491k")
 
 
 @pytest.mark.parametrize("killed", [at(hours=-24), at(days=-18)])
-def test_an_oom_older_than_a_day_does_nothing(killed: dt.datetime) -> None:
+def test_out_of_memory_older_than_a_day_does_nothing(killed: dt.datetime) -> None:
     decision = build.decided(of("1Gi", pods=[build.oom_killed(killed)]))
     assert decision.workload_patch is None
     assert decision.status.override_scale_up_stabilization is False
 
 
-def test_an_oom_counts_until_it_is_a_day_old_and_is_looked_at_again_then() -> None:
+def test_out_of_memory_counts_for_a_day_and_is_looked_at_again_then() -> None:
     held = of("200Mi", pods=[build.oom_killed(at(hours=-23, minutes=-50))])
     decision = build.decided(held)
     assert decision.status.override_scale_up_stabilization is True
@@ -225,7 +225,7 @@ def test_an_oom_counts_until_it_is_a_day_old_and_is_looked_at_again_then() -> No
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "migrate", "uid": "j", "controller": True}
 
 
-def test_an_oom_in_a_pod_of_another_owner_is_none_of_the_workloads() -> None:
+def test_out_of_memory_in_a_pod_of_another_owner_does_not_count() -> None:
     killed = build.oom_killed(at(minutes=-1))
     metadata = structs.replace(killed.metadata, owner_references=[build.decoded(OwnerReference, JOB)])
     foreign = structs.replace(killed, metadata=metadata)
@@ -234,7 +234,7 @@ def test_an_oom_in_a_pod_of_another_owner_is_none_of_the_workloads() -> None:
     assert decision.status.override_scale_up_stabilization is False
 
 
-def test_the_same_oom_is_not_counted_again_by_the_other_blend() -> None:
+def test_out_of_memory_is_not_counted_again_by_the_other_blend() -> None:
     after = applied(of("1Gi"))
     pod = build.oom_killed(at(minutes=-1), containers=[app(memory=str(RAISED))])
     for blend in ("Additive", "Trajectory"):
@@ -243,7 +243,7 @@ def test_the_same_oom_is_not_counted_again_by_the_other_blend() -> None:
         assert requests(build.decided(again, at(minutes=30)))["memory"] == RAISED
 
 
-def test_its_cpu_and_the_other_containers_pass_stabilization_and_min_change_on_their_way_up() -> None:
+def test_out_of_memory_lets_other_raises_pass_stabilization_window_and_min_change() -> None:
     both = [app(), build.container("sidecar")]
     targets = {"app": {"cpu": "1100m", "memory": "1Gi"}, "sidecar": {"cpu": "1100m", "memory": "1100Mi"}}
     decision = build.decided(starving(targets, both, status=axis(at(minutes=-2)), spec=HOUR))
@@ -255,7 +255,7 @@ def test_its_cpu_and_the_other_containers_pass_stabilization_and_min_change_on_t
     assert found == {("app", "cpu"), ("sidecar", "cpu"), ("sidecar", "memory")}
 
 
-def test_nothing_gets_easier_on_the_way_down() -> None:
+def test_stabilization_window_holds_lower_requests_of_a_starving_container() -> None:
     spec = down(stabilizationDuration="1h")
     objects = starving({"cpu": "200m", "memory": "1Gi"}, status=axis(at(minutes=-2)), spec=spec)
     assert [(one.resource, one.reason) for one in build.decided(objects).blocked] == [
@@ -263,7 +263,7 @@ def test_nothing_gets_easier_on_the_way_down() -> None:
     ]
 
 
-def test_gardeners_flag_is_honoured() -> None:
+def test_out_of_memory_flag_of_gardener_raises_memory_to_the_target() -> None:
     flag = {"overrideScaleUpStabilization": True}
     scaled = {**flag, "lastScaling": {"lastScaleTime": stamp(at(minutes=-1))}}
 

@@ -66,7 +66,9 @@ def axis(last: dt.datetime | None = None, **more: Any) -> dict[str, Any]:
         }
     ),
 )
-def test_the_count_is_blended(desired: int, replicas: int, weight: float | None, expected: int) -> None:
+def test_weight_blends_the_replica_count(
+    desired: int, replicas: int, weight: float | None, expected: int
+) -> None:
     decision = build.decided(seen(desired, replicas, weight))
     assert target(decision) == expected
     patch = decision.workload_patch
@@ -92,7 +94,7 @@ def recorded(decision: Decision) -> tuple[int, int, float]:
     return found.replicas, found.desired, found.weight
 
 
-def test_the_same_desired_replicas_are_not_taken_twice_until_the_hpa_has_measured_anew() -> None:
+def test_measurement_holds_the_next_step_until_the_hpa_has_measured_anew() -> None:
     decision, after = step(seen(5, 1))
     assert target(decision) == 3  # 1 + 4 x 0.5
     for when in (NOW, at(seconds=59)):
@@ -105,7 +107,7 @@ def test_the_same_desired_replicas_are_not_taken_twice_until_the_hpa_has_measure
     assert target(build.decided(after, at(seconds=60))) == 4, "by then, 5 is what is wanted of 3"
 
 
-def test_an_unfinished_rollout_keeps_the_desired_replicas_from_a_second_step() -> None:
+def test_measurement_holds_a_second_step_during_an_unfinished_rollout() -> None:
     _, after = step(seen(5, 1))
     behind = build.workload(
         3, change={"metadata": {"annotations": dict(_annotations(after))}, "status": {"availableReplicas": 2}}
@@ -115,7 +117,7 @@ def test_an_unfinished_rollout_keeps_the_desired_replicas_from_a_second_step() -
     assert later.recheck_after is None
 
 
-def test_one_pod_that_never_becomes_ready_does_not_stop_scaling_out() -> None:
+def test_measurement_does_not_wait_for_ever_for_a_pod_that_is_never_ready() -> None:
     applied_from = axis(at(hours=-8), appliedFrom={"replicas": 15, "desired": 20, "weight": 50})
     created = {"metadata": {"creationTimestamp": stamp(at(hours=-8))}}
     pods = [build.pod(f"web-{index}", change=created) for index in range(14)]
@@ -156,7 +158,7 @@ def test_one_pod_that_never_becomes_ready_does_not_stop_scaling_out() -> None:
         }
     ),
 )
-def test_what_waits_for_a_rollout_waits_until_its_progress_deadline(
+def test_measurement_waits_for_a_rollout_until_its_progress_deadline(
     target_change: dict[str, Any], pods: dict[str, Any], until: dt.datetime | None
 ) -> None:
     applied_from = axis(appliedFrom={"replicas": 3, "desired": 6, "weight": 50})
@@ -172,7 +174,7 @@ def _annotations(objects: Objects) -> Mapping[str, str]:
     return objects.workload.metadata.annotations
 
 
-def test_pods_that_have_just_become_ready_have_not_been_measured() -> None:
+def test_measurement_waits_for_pods_that_have_just_become_ready() -> None:
     applied_from = axis(at(minutes=-10), appliedFrom={"replicas": 3, "desired": 6, "weight": 50})
     ready = {
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=-20))}]
@@ -183,21 +185,21 @@ def test_pods_that_have_just_become_ready_have_not_been_measured() -> None:
     assert decision.recheck_after == dt.timedelta(seconds=40)
 
 
-def test_other_desired_replicas_count_at_once() -> None:
+def test_measurement_does_not_hold_other_desired_replicas() -> None:
     _, after = step(seen(5, 1))
     anew = seen(8, 3)
     decision = build.decided(build.objects(after.hvpa, after.workload, anew.hpas[0], AT_REST))
     assert target(decision) == 6  # 3 + 5 x 0.5 = 5.5
 
 
-def test_the_step_is_remembered_with_what_it_was_blended_from() -> None:
+def test_weight_and_desired_replicas_of_a_step_are_recorded() -> None:
     decision, _ = step(seen(6, 3, 60))
     assert recorded(decision) == (5, 6, 60)
     assert decision.status.last_scaling is not None
     assert decision.status.last_scaling.last_scale_time == NOW
 
 
-def test_another_interval_does_not_make_the_same_desired_replicas_count_twice() -> None:
+def test_measurement_holds_the_same_desired_replicas_in_another_interval_too() -> None:
     intervals = [{"vpaWeight": 50, "lastReplicaCount": 4}, {"vpaWeight": 20, "startReplicaCount": 5}]
     decision, after = step(seen(10, 1, spec={"weightBasedScalingIntervals": intervals}))
     assert target(decision) == 6
@@ -223,34 +225,39 @@ JUST_NOW = axis(at(minutes=-1))
     named(
         {
             "Paused": (seen(spec={"mode": "Paused"}), ("Paused", "up", 3, 5, None)),
-            "weight 100, out": (seen(weight=100), ("Weight", "up", 3, 6, None)),
-            "weight 100, in": (seen(2, 4, weight=100), ("Weight", "down", 4, 2, None)),
-            "scaling out is off": (seen(spec=out(**OFF)), ("UpdatePolicy", "up", 3, 5, None)),
-            "scaling in is off": (seen(2, 4, spec=into(**OFF)), ("UpdatePolicy", "down", 4, 3, None)),
-            "scaled a minute ago": (
+            "Weight: 100, out": (seen(weight=100), ("Weight", "up", 3, 6, None)),
+            "Weight: 100, in": (seen(2, 4, weight=100), ("Weight", "down", 4, 2, None)),
+            "UpdatePolicy: scaling out is Off": (seen(spec=out(**OFF)), ("UpdatePolicy", "up", 3, 5, None)),
+            "UpdatePolicy: scaling in is Off": (
+                seen(2, 4, spec=into(**OFF)),
+                ("UpdatePolicy", "down", 4, 3, None),
+            ),
+            "StabilizationWindow: scaled a minute ago": (
                 seen(spec=out(stabilizationDuration="3m"), status=JUST_NOW),
                 ("StabilizationWindow", "up", 3, 5, at(minutes=2)),
             ),
-            "a step up holds the next step down": (
+            "StabilizationWindow: a step up holds the next step down": (
                 seen(2, 4, spec=into(stabilizationDuration="1h30m"), status=JUST_NOW),
                 ("StabilizationWindow", "down", 4, 3, at(minutes=89)),
             ),
-            "no window is open": (
+            "MaintenanceWindow: none is open": (
                 seen(spec={**out(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
                 ("MaintenanceWindow", "up", 3, 5, at(hours=12)),
             ),
-            "a change of 2 of 3": (
+            "MinChange: a change of 2 of 3": (
                 seen(spec=out(minChange={"replicas": {"value": 3}})),
                 ("MinChange", "up", 3, 5, None),
             ),
-            "a change of 2 where 70 percent of 3 are 2.1": (
+            "MinChange: a change of 2 where 70 percent of 3 are 2.1": (
                 seen(spec=out(minChange={"replicas": {"percentage": 70}})),
                 ("MinChange", "up", 3, 5, None),
             ),
         }
     ),
 )
-def test_what_holds_a_step_back_is_reported(objects: Objects, expected: tuple[Any, ...]) -> None:
+def test_each_gate_that_holds_replicas_is_reported_with_reason_and_until(
+    objects: Objects, expected: tuple[Any, ...]
+) -> None:
     decision = build.decided(objects)
     assert hold(decision) == expected
     assert decision.workload_patch is None
@@ -278,41 +285,41 @@ def test_what_holds_a_step_back_is_reported(objects: Objects, expected: tuple[An
     "objects",
     named(
         {
-            "the other direction is off": seen(2, 4, spec=out(**OFF)),
-            "the duration is over": seen(spec=out(stabilizationDuration="1m"), status=JUST_NOW),
-            "a change of 2 of 2": seen(spec=out(minChange={"replicas": {"value": 2}})),
-            "the smaller of value and percentage": seen(
+            "UpdatePolicy: the other direction is Off": seen(2, 4, spec=out(**OFF)),
+            "StabilizationWindow: the duration is over": seen(
+                spec=out(stabilizationDuration="1m"), status=JUST_NOW
+            ),
+            "MinChange: a change of 2 of 2": seen(spec=out(minChange={"replicas": {"value": 2}})),
+            "MinChange: the smaller of value and percentage": seen(
                 spec=out(minChange={"replicas": {"value": 3, "percentage": 50}})
             ),
-            "a window is open": seen(
+            "MaintenanceWindow: one is open": seen(
                 spec={
                     **out(**IN_WINDOW),
                     "maintenanceTimeWindow": {"begin": "100000+0000", "end": "110000+0000"},
                 }
             ),
-            "a rollout is under way": seen(
-                target=build.workload(3, change={"status": {"updatedReplicas": 1}})
-            ),
-            "the other axis has just been scaled": seen(
+            "Rollout: under way": seen(target=build.workload(3, change={"status": {"updatedReplicas": 1}})),
+            "StabilizationWindow: the other axis has just been scaled": seen(
                 spec={"vpa": {"deploy": True}, **out(stabilizationDuration="1h")},
                 status={"axes": {"vertical": {"lastScaleTime": stamp(NOW)}}},
             ),
         }
     ),
 )
-def test_what_does_not_hold_a_step_back(objects: Objects) -> None:
+def test_each_gate_lets_replicas_pass_where_its_rule_is_met(objects: Objects) -> None:
     decision = build.decided(objects)
     assert decision.blocked == ()
     assert len(decision.applied) == 1
 
 
-def test_gardeners_time_holds_every_direction() -> None:
+def test_stabilization_window_counts_gardeners_time_for_every_direction() -> None:
     legacy = {"lastScaling": {"lastScaleTime": stamp(at(minutes=-1))}}
     decision = build.decided(seen(spec=out(stabilizationDuration="3m"), status=legacy))
     assert hold(decision)[0] == "StabilizationWindow"
 
 
-def test_a_starving_pod_lets_scaling_out_pass_the_stabilization_window() -> None:
+def test_stabilization_window_does_not_hold_scaling_out_for_a_starving_pod() -> None:
     starving = [build.oom_killed(at(minutes=-1))]
     held: dict[str, Any] = {
         "spec": {**out(stabilizationDuration="3m"), **into(stabilizationDuration="3m")},
@@ -354,11 +361,13 @@ HELD_UP = {
         }
     ),
 )
-def test_a_count_outside_the_bounds_is_brought_inside_at_once(objects: Objects, expected: int) -> None:
+def test_a_count_outside_min_replicas_and_max_replicas_is_brought_inside_at_once(
+    objects: Objects, expected: int
+) -> None:
     assert target(build.decided(objects)) == expected
 
 
-def test_what_lies_beyond_the_bounds_is_reported_and_is_still_desired() -> None:
+def test_stabilization_window_and_min_change_hold_the_way_inside_the_bounds() -> None:
     decision, after = step(seen(4, 14, spec=HELD_UP, status=JUST_NOW))
     assert hold(decision)[:4] == ("StabilizationWindow", "down", 14, 4), "in no interval: all is horizontal"
     assert (target(decision), recorded(decision)) == (10, (10, 10, 0))
@@ -375,7 +384,7 @@ def set_back(after: Objects, replicas: int, status: Any) -> Objects:
     )
 
 
-def test_what_another_client_sets_back_is_made_again_once_and_then_contested() -> None:
+def test_contested_holds_replicas_that_another_client_sets_back_twice() -> None:
     decision, after = step(seen(6, 3, 0))
     assert target(decision) == 6
     second = build.decided(set_back(after, 3, decision.status), at(minutes=1))
@@ -417,7 +426,7 @@ def contested(
     )
 
 
-def test_a_measurement_of_pods_that_another_client_took_away_ends_no_contest() -> None:
+def test_contested_is_not_ended_by_a_measurement_of_pods_that_were_taken_away() -> None:
     """Ten pods at their target, of which two are left: what these use is measured a minute later."""
     decision = build.decided(contested(seconds=20))
     assert hold(decision) == ("Contested", "up", 2, 10, at(seconds=40))
@@ -425,7 +434,7 @@ def test_a_measurement_of_pods_that_another_client_took_away_ends_no_contest() -
     assert build.decided(contested(seconds=60)).blocked == ()
 
 
-def test_a_silence_of_the_hpa_ends_no_contest() -> None:
+def test_contested_is_not_ended_by_a_silence_of_the_hpa() -> None:
     def silent(minutes: float) -> Decision:
         since = stamp(at(minutes=-minutes))
         active = {"type": "ScalingActive", "status": "False", "reason": "No", "lastTransitionTime": since}
@@ -443,19 +452,19 @@ def test_a_silence_of_the_hpa_ends_no_contest() -> None:
     assert silent(5).blocked == ()
 
 
-def test_contested_goes_on_when_the_field_stays() -> None:
+def test_contested_goes_on_while_the_field_is_set_back_and_ends_when_it_stays() -> None:
     status = undone(6, at(seconds=-30))
     assert hold(build.decided(seen(6, 3, 0, status=status)))[0] == "Contested"
     assert target(build.decided(seen(8, 6, 0, status=status))) == 8
 
 
-def test_contested_holds_also_what_is_outside_the_bounds() -> None:
+def test_contested_holds_a_count_outside_the_bounds_too() -> None:
     decision = build.decided(seen(10, 14, 0, status=undone(10, at(minutes=-1))))
     assert hold(decision)[0] == "Contested"
     assert target(decision) == 14
 
 
-def test_in_recommend_mode_nothing_is_contested() -> None:
+def test_contested_never_holds_in_mode_recommend() -> None:
     status = undone(6, at(minutes=-2), count=1)
     decision = build.decided(seen(6, 3, 0, spec={"mode": "Recommend"}, status=status))
     assert decision.blocked == ()

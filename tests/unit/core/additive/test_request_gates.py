@@ -48,31 +48,31 @@ SIXTY = up(minChange={"cpu": {"percentage": 60}}, minChangeTimeout="1m")
     named(
         {
             "Paused": (seen(TWO, spec={"mode": "Paused"}), "Paused", 1500, None),
-            "no weight: what full weight would be": (seen(TWO, weight=0), "Weight", 2000, None),
-            "no weight, down": (seen({"cpu": "500m"}, weight=0), "Weight", 500, None),
-            "up is off": (seen(TWO, spec=up(**OFF)), "UpdatePolicy", 1500, None),
-            "down is off": (seen({"cpu": "400m"}, spec=down(**OFF)), "UpdatePolicy", 700, None),
-            "scaled a minute ago": (
+            "Weight: what full weight would be": (seen(TWO, weight=0), "Weight", 2000, None),
+            "Weight: down": (seen({"cpu": "500m"}, weight=0), "Weight", 500, None),
+            "UpdatePolicy: up is Off": (seen(TWO, spec=up(**OFF)), "UpdatePolicy", 1500, None),
+            "UpdatePolicy: down is Off": (seen({"cpu": "400m"}, spec=down(**OFF)), "UpdatePolicy", 700, None),
+            "StabilizationWindow: scaled a minute ago": (
                 seen(TWO, spec=up(stabilizationDuration="3m"), status=SCALED),
                 "StabilizationWindow",
                 1500,
                 at(minutes=2),
             ),
-            "no window is open": (
+            "MaintenanceWindow: none is open": (
                 seen(TWO, spec={**up(**IN_WINDOW), **CLOSED}),
                 "MaintenanceWindow",
                 1500,
                 at(hours=12),
             ),
-            "a rollout": (seen(TWO, workload=ROLLING), "Rollout", 1500, None),
-            "150m where the default asks for 200m": (
+            "Rollout: under way": (seen(TWO, workload=ROLLING), "Rollout", 1500, None),
+            "MinChange: 150m where the default asks for 200m": (
                 seen({"cpu": "1300m"}),
                 "MinChange",
                 1150,
                 at(minutes=15),
             ),
-            "down has no timeout": (seen({"cpu": "700m"}), "MinChange", 850, None),
-            "60 percent of 1, and a shorter timeout": (
+            "MinChange: down has no timeout": (seen({"cpu": "700m"}), "MinChange", 850, None),
+            "MinChange: 60 percent of 1, and a shorter timeout": (
                 seen(TWO, spec=SIXTY),
                 "MinChange",
                 1500,
@@ -81,7 +81,7 @@ SIXTY = up(minChange={"cpu": {"percentage": 60}}, minChangeTimeout="1m")
         }
     ),
 )
-def test_what_holds_a_change_back_is_reported(
+def test_each_gate_that_holds_a_request_is_reported_with_reason_and_until(
     objects: Objects, reason: str, wanted: int, until: dt.datetime | None
 ) -> None:
     decision = build.decided(objects)
@@ -109,11 +109,11 @@ def test_what_holds_a_change_back_is_reported(
         }
     ),
 )
-def test_the_default_threshold(targets: dict[str, str], changed: bool) -> None:
+def test_min_change_default_threshold(targets: dict[str, str], changed: bool) -> None:
     assert (build.decided(seen(targets)).workload_patch is not None) is changed
 
 
-def test_gates_are_judged_for_each_container_resource_and_axis() -> None:
+def test_update_policy_and_stabilization_window_hold_one_resource_and_axis_only() -> None:
     decision = build.decided(seen({"cpu": "2", "memory": "256Mi"}, spec=down(**OFF)))
     assert requests(decision) == {"cpu": 1500, "memory": GIB}
     assert (only(decision).resource, only(decision).reason) == ("memory", "UpdatePolicy")
@@ -125,7 +125,7 @@ def test_gates_are_judged_for_each_container_resource_and_axis() -> None:
 SMALL = {"cpu": "1300m"}
 
 
-def test_a_small_rise_goes_through_once_it_has_been_wanted_for_long_enough() -> None:
+def test_min_change_timeout_lets_a_small_rise_through_once_it_has_waited() -> None:
     waiting = applied(seen(SMALL))
     assert only(build.decided(waiting, at(minutes=14))).until == at(minutes=15)
     assert requests(build.decided(waiting, at(minutes=15)))["cpu"] == 1150
@@ -134,7 +134,7 @@ def test_a_small_rise_goes_through_once_it_has_been_wanted_for_long_enough() -> 
     assert requests(build.decided(settled, at(minutes=15)))["cpu"] == 1150, "whatever held it before"
 
 
-def test_an_interruption_starts_the_time_anew() -> None:
+def test_min_change_timeout_starts_anew_after_an_interruption() -> None:
     rested = applied(recommending(applied(seen(SMALL)), {"cpu": "1"}), at(minutes=10))
     assert rested.hvpa.status.axes is not None
     assert rested.hvpa.status.axes.vertical is not None
@@ -147,11 +147,11 @@ def pending(since: dt.datetime) -> dict[str, Any]:
     return axis(None, pending=[entry])
 
 
-def test_a_time_from_a_wrong_clock_starts_anew() -> None:
+def test_min_change_timeout_starts_anew_for_a_time_from_a_wrong_clock() -> None:
     assert only(build.decided(seen(SMALL, status=pending(at(hours=5))))).until == at(minutes=15)
 
 
-def test_in_recommend_mode_waiting_goes_on_and_nothing_flaps() -> None:
+def test_min_change_timeout_in_mode_recommend_ends_and_nothing_flaps() -> None:
     waiting = applied(seen(SMALL, spec={"mode": "Recommend"}))
     over = build.decided(waiting, at(minutes=20))
     assert (over.blocked, over.workload_patch, requests(over)["cpu"]) == ((), None, 1000)
@@ -161,12 +161,12 @@ def test_in_recommend_mode_waiting_goes_on_and_nothing_flaps() -> None:
 
 
 @pytest.mark.parametrize(("small_steps", "hours"), [(6, 16), (7, 24), (10**18, 24)])
-def test_each_small_step_doubles_the_timeout_up_to_a_day(small_steps: int, hours: int) -> None:
+def test_min_change_timeout_doubles_with_each_small_step_up_to_a_day(small_steps: int, hours: int) -> None:
     status = blended("1", smallSteps=small_steps)
     assert only(build.decided(seen({"cpu": "1150m"}, weight=100, status=status))).until == at(hours=hours)
 
 
-def test_a_timeout_of_nothing_stays_one() -> None:
+def test_min_change_timeout_of_0_stays_0() -> None:
     objects = seen(
         {"cpu": "1150m"}, weight=100, status=blended("1", smallSteps=3), spec=up(minChangeTimeout="0s")
     )
@@ -187,7 +187,7 @@ def test_a_timeout_of_nothing_stays_one() -> None:
         }
     ),
 )
-def test_min_change_timeout_lets_through_what_is_worth_it(
+def test_min_change_timeout_lets_through_only_changes_that_are_large_enough(
     request_now: str, target: str, passes: bool
 ) -> None:
     made = [build.container(requests={"cpu": request_now})]
@@ -210,7 +210,7 @@ def waits(decision: Decision) -> tuple[str, str, dt.datetime | None]:
         }
     ),
 )
-def test_a_change_that_repairs_pods_passes_after_the_progress_deadline(
+def test_rollout_holds_a_change_that_repairs_pods_until_the_progress_deadline(
     request_now: str, target: str, direction: str
 ) -> None:
     def after(minutes: float) -> Decision:
@@ -224,7 +224,7 @@ def test_a_change_that_repairs_pods_passes_after_the_progress_deadline(
     assert requests(after(10))["cpu"] == int(target) * 1000
 
 
-def test_a_deployment_that_lacks_pods_waits_as_long_as_it_reports_progress() -> None:
+def test_rollout_holds_requests_as_long_as_the_deployment_reports_progress() -> None:
     def after(minutes: float | None) -> Decision:
         status: dict[str, Any] = {"updatedReplicas": 2}
         if minutes is not None:

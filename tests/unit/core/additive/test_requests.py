@@ -59,7 +59,7 @@ from tests.unit.core.named import named
         }
     ),
 )
-def test_requests_are_blended(targets: dict[str, str], weight: float, expected: dict[str, int]) -> None:
+def test_weight_blends_requests(targets: dict[str, str], weight: float, expected: dict[str, int]) -> None:
     any_change = {"vpa": {name: least(cpu="1m", memory="1") for name in ("scaleUp", "scaleDown")}}
     assert requests(build.decided(seen(targets, weight=weight, spec=any_change))) == expected
 
@@ -71,7 +71,7 @@ def test_no_pod_is_replaced_for_the_same_memory_in_another_unit() -> None:
     assert (decision.workload_patch, decision.blocked, "memory" in str(decision.steps)) == (None, (), False)
 
 
-def test_a_request_outside_its_bounds_by_a_rounding_is_brought_inside() -> None:
+def test_min_allowed_brings_a_request_inside_by_a_rounding() -> None:
     spec = build.merged(
         policy(containerName="app", minAllowed={"memory": "1073742k"}), up(**least(memory="1"))
     )
@@ -126,7 +126,9 @@ def test_both_directions_at_once_are_one_patch() -> None:
         }
     ),
 )
-def test_a_missing_request(container: dict[str, Any], expected: int, limit: int | None) -> None:
+def test_a_missing_request_counts_from_0_or_the_limit(
+    container: dict[str, Any], expected: int, limit: int | None
+) -> None:
     pods = [build.pod(name, containers=[container]) for name in "abc"]
     decision = build.decided(seen({"cpu": "2"}, [container], pods=pods))
     assert (requests(decision)["cpu"], limits(decision).get("cpu")) == (expected, limit)
@@ -180,12 +182,14 @@ THEIRS = {"vpa": {"deploy": False, "name": "theirs"}}
         }
     ),
 )
-def test_container_policies(fields: dict[str, Any], expected: int) -> None:
+def test_min_allowed_max_allowed_and_mode_of_container_policies(
+    fields: dict[str, Any], expected: int
+) -> None:
     spec = policy(**{"containerName": "*", **fields})
     assert requests(build.decided(seen({"cpu": "2"}, spec=spec)))["cpu"] == expected
 
 
-def test_whose_policy_counts() -> None:
+def test_container_policies_of_the_template_or_of_a_named_vpa_count() -> None:
     def request(spec: dict[str, Any], vpa: dict[str, Any] | None = None) -> int:
         return requests(build.decided(seen({"cpu": "2"}, spec=spec, vpa=vpa)))["cpu"]
 
@@ -212,12 +216,14 @@ def test_whose_policy_counts() -> None:
         }
     ),
 )
-def test_limits_follow(present: dict[str, str], gap: dict[str, Any], expected: dict[str, int]) -> None:
+def test_limits_requests_gap_scale_params_say_how_limits_follow_requests(
+    present: dict[str, str], gap: dict[str, Any], expected: dict[str, int]
+) -> None:
     spec = {"vpa": {"limitsRequestsGapScaleParams": gap}}
     assert limits(build.decided(seen({"cpu": "2"}, [app(limits=present)], spec=spec))) == expected
 
 
-def test_limits_that_are_not_controlled_stay_and_bound_the_request() -> None:
+def test_controlled_values_requests_only_keeps_limits_and_bounds_requests() -> None:
     spec = policy(containerName="app", controlledValues="RequestsOnly")
     decision = build.decided(seen({"cpu": "4"}, [app(limits={"cpu": "2"})], spec=spec))
     assert requests(decision)["cpu"] == 2000  # 1 + 3 x 0.5 = 2.5, above the limit
@@ -261,7 +267,7 @@ def test_at_max_replicas_what_goes_up_has_full_weight_whatever_the_interval() ->
     assert requests(build.decided(seen({"cpu": "2"}, weight=0, horizontal=hpa)))["cpu"] == 1000, "below max"
 
 
-def test_at_max_replicas_the_hpa_must_have_measured_that_count() -> None:
+def test_measurement_holds_the_full_weight_at_max_replicas() -> None:
     decision = build.decided(at_max(status=JUST_SCALED))
     assert (only(decision).reason, only(decision).until) == ("Measurement", at(seconds=40))
     assert decision.recheck_after == dt.timedelta(seconds=40)
@@ -306,7 +312,7 @@ def test_a_request_moves_with_its_target_by_the_weight(target: str, expected: in
     assert requests(again(applied(seen({"cpu": "2"})), target, at(minutes=1)))["cpu"] == expected
 
 
-def test_a_target_that_has_moved_a_little_further_waits_for_the_timeout() -> None:
+def test_min_change_holds_a_target_that_has_moved_a_little_further() -> None:
     decision = again(applied(seen({"cpu": "2"})), "2100m", at(minutes=1))
     entry = only(decision)
     assert (entry.reason, entry.wanted, entry.until) == ("MinChange", 1550, None), (
@@ -329,7 +335,7 @@ def test_a_recorded_target_that_cannot_be_read_counts_as_none() -> None:
     assert requests(build.decided(seen({"cpu": "2"}, status=blended("?", 50))))["cpu"] == 1500
 
 
-def test_at_full_weight_a_small_move_escalates_within_the_timeout() -> None:
+def test_min_change_timeout_lets_small_moves_escalate_at_full_weight() -> None:
     # DESIGN 7.4: a pod pinned at its node's headroom never shows a need of minChange more.
     now, request = NOW, 1000
     objects = seen({"cpu": "1500m"}, weight=100, spec=up(**least(cpu="1")))
@@ -359,7 +365,7 @@ def edited(after: Objects, cpu: str, memory: str = "1Gi") -> Objects:
     return build.objects(after.hvpa, target, after.hpas[0], after.vpas[0])
 
 
-def test_what_another_client_sets_back_twice_is_contested() -> None:
+def test_contested_holds_requests_that_another_client_sets_back_twice() -> None:
     back = edited(applied(seen({"cpu": "2"})), "1")
     second = build.decided(back, at(minutes=1))
     assert requests(second)["cpu"] == 1500
@@ -379,7 +385,7 @@ def recorded(decision: Decision) -> list[tuple[str, str]]:
     return [(one.container, one.resource) for one in decision.status.axes.vertical.applied_from]
 
 
-def test_one_change_by_another_client_counts_once() -> None:
+def test_contested_counts_one_change_by_another_client_once() -> None:
     # Memory is edited, and no step wants it back; a later step of CPU must not take that for a second time.
     one = edited(applied(seen({"cpu": "2", "memory": "2Gi"})), "1500m", "2Gi")
     one = recommending(one, {"cpu": "3", "memory": "2Gi"})
@@ -391,7 +397,7 @@ def test_one_change_by_another_client_counts_once() -> None:
     assert (second.blocked, requests(second)["cpu"]) == ((), 2500)
 
 
-def test_a_container_that_is_gone_contests_nothing() -> None:
+def test_contested_ignores_a_container_that_is_gone() -> None:
     gone = {"container": "gone", "resource": "memory", "target": "2Gi", "weight": 50, "request": "1Gi"}
     decision = build.decided(seen({"cpu": "2"}, status=axis(at(minutes=-9), appliedFrom=[gone])))
     assert recorded(decision) == [("app", "cpu")]

@@ -51,7 +51,7 @@ def decided(
         }
     ),
 )
-def test_replicas_wait_a_minute_for_pods_to_have_their_sizes(
+def test_measurement_holds_replicas_a_minute_for_pods_to_have_their_sizes(
     utilization: int, pods: Sequence[Pod], since: dt.datetime, expected: int, until: dt.datetime | None
 ) -> None:
     found = decided(utilization, pods, since)
@@ -64,7 +64,7 @@ def test_replicas_wait_a_minute_for_pods_to_have_their_sizes(
 
 
 @pytest.mark.parametrize("minutes", [0, 60])
-def test_pods_smaller_than_their_specs_are_not_made_fewer(minutes: int) -> None:
+def test_measurement_holds_fewer_replicas_while_pods_are_below_their_specs(minutes: int) -> None:
     found = decided(25, RAISED, at(minutes=-minutes))
     assert found.replicas is not None
     assert found.replicas.target == 4, "a pod of 1 core that is to have 2 uses 50 percent at most"
@@ -80,7 +80,7 @@ def test_pods_smaller_than_their_specs_are_not_made_fewer(minutes: int) -> None:
 
 @pytest.mark.parametrize(("utilization", "expected"), [(25, 2), (100, 8)])
 @pytest.mark.parametrize(("way", "pods"), [("InPlace", DONE), ("Rollout", RAISED)])
-def test_replicas_do_not_wait_where_no_pod_is_being_resized(
+def test_measurement_does_not_hold_replicas_where_no_pod_is_being_resized(
     utilization: int, expected: int, way: str, pods: Sequence[Pod]
 ) -> None:
     found = decided(utilization, pods, at(seconds=-5), way)
@@ -88,7 +88,7 @@ def test_replicas_do_not_wait_where_no_pod_is_being_resized(
     assert found.replicas.target == expected
 
 
-def test_targets_that_are_no_percentage_hold_no_replicas_while_pods_are_resized() -> None:
+def test_measurement_of_a_target_that_is_no_percentage_does_not_hold_replicas() -> None:
     """A queue at half of its target; a pod's node has no room for its larger size."""
     target = {"type": "AverageValue", "averageValue": "10"}
     source = {"metric": {"name": "queue"}}
@@ -112,7 +112,7 @@ def test_targets_that_are_no_percentage_hold_no_replicas_while_pods_are_resized(
     assert found.replicas.target == 2
 
 
-def test_a_limit_that_is_being_raised_holds_no_replicas() -> None:
+def test_measurement_does_not_wait_for_a_limit_that_is_being_raised() -> None:
     """The HPA divides by requests."""
     raised = {"requests": LARGER, "limits": {"memory": "4Gi"}}
     pods = [running(f"web-{number}", LARGER, raised, limits={"memory": "8Gi"}) for number in range(4)]

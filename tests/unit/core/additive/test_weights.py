@@ -105,7 +105,7 @@ BOUNDS = Bounds(1, 10)
         }
     ),
 )
-def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
+def test_weight_based_scaling_intervals_the_first_that_contains_the_count_wins(
     intervals: list[dict[str, Any]], replicas: int, desired: int | None, expected: float
 ) -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
@@ -116,7 +116,9 @@ def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
 
 
 @given(st.permutations([interval(40, 1, 2), interval(100, 3, 4), interval(60, 5, 8), interval(100, 9, 10)]))
-def test_the_order_of_intervals_without_an_overlap_does_not_matter(intervals: list[dict[str, Any]]) -> None:
+def test_weight_based_scaling_intervals_without_an_overlap_need_no_order(
+    intervals: list[dict[str, Any]],
+) -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
     assert spec is not None
     expected = {(3, 1): 40, (3, 7): 60, (4, 4): 100, (9, 1): 60, (10, 10): 100, (2, 9): 40, (6, 1): 60}
@@ -143,7 +145,7 @@ _RANGES = st.tuples(st.sampled_from([0, 2, 40, 100]), st.integers(1, 12), st.int
 
 
 @given(st.lists(_RANGES, min_size=1, max_size=6), st.integers(1, 20), st.sampled_from([-1, 1]))
-def test_a_neighbour_is_the_nearest_count_at_which_a_weight_below_100_counts(
+def test_weight_based_scaling_intervals_of_100_use_the_nearest_weight_below_100(
     ranges: list[tuple[int, int, int]], replicas: int, step: int
 ) -> None:
     intervals = [(100, replicas, replicas)] + [
@@ -182,7 +184,7 @@ def test_a_vpa_weight_comes_with_its_reason(
     assert (weight.percent, weight.why) == expected
 
 
-def test_without_an_hpa_a_missing_end_reaches_to_any_count() -> None:
+def test_weight_based_scaling_intervals_without_an_end_reach_any_count() -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": [interval(30)]}).spec
     assert spec is not None
     assert weight_at(spec, 999, None, Bounds(), AvailableAxes(vertical_only=True)).percent == 30
@@ -202,7 +204,7 @@ def test_bounds_bring_counts_inside() -> None:
 
 
 @pytest.mark.parametrize(("weight", "desired", "expected"), [(100, 9, 9), (50, 2, 4)])
-def test_an_axis_that_can_not_be_used_does_not_hold_back_the_other(
+def test_weight_of_an_axis_that_can_not_be_used_does_not_hold_the_other(
     weight: int, desired: int, expected: int
 ) -> None:
     """Out, all of the step is the HPA's; in, its interval's share."""

@@ -52,12 +52,14 @@ POLICY: Final = "ValidatingAdmissionPolicy 'small' denied request"
     ],
     ids=["contested on the way down", "contested on the way up", "refused", "rolled back"],
 )
-def test_waits_double_up_to_a_longest_one(waits: Any, counts: Any, expected: Any) -> None:
+def test_contested_refused_and_rolled_back_waits_double_up_to_a_maximum(
+    waits: Any, counts: Any, expected: Any
+) -> None:
     assert tuple(waits(count).total_seconds() / 60 for count in counts) == expected
 
 
 # --- what another client undid ----------------------------------------------------------------------------------------
-def test_what_stands_is_not_contested() -> None:
+def test_contested_does_not_hold_a_change_that_still_stands() -> None:
     contest = judge_contest(False, None, at(minutes=-1), Clock(NOW))
     assert contest.until(up=True) is None
     assert contest.after_step(NOW) is None
@@ -75,14 +77,16 @@ def test_what_stands_is_not_contested() -> None:
     ],
     ids=["nothing is recorded", "an hour has passed", "the record's clock was wrong"],
 )
-def test_the_first_time_it_is_made_again_at_once(record: SetBack | None, made_again: dt.datetime) -> None:
+def test_contested_first_time_the_change_is_made_again_at_once(
+    record: SetBack | None, made_again: dt.datetime
+) -> None:
     contest = judge_contest(True, record, made_again, Clock(NOW))
     assert contest.until(up=False) is None
     assert contest.after_step(NOW) == SetBack(count=1, time=NOW)
 
 
 @pytest.mark.parametrize("later", [0, 1, 4, 6, 59])
-def test_a_second_time_within_an_hour_the_axis_waits(later: int) -> None:
+def test_contested_second_time_within_an_hour_the_axis_waits(later: int) -> None:
     made_again = at(minutes=-later)
     contest = judge_contest(True, SetBack(count=1, time=made_again), made_again, Clock(NOW))
     for up, wait in ((True, 1), (False, 5)):
@@ -93,7 +97,7 @@ def test_a_second_time_within_an_hour_the_axis_waits(later: int) -> None:
     assert contest.record.count == 2
 
 
-def test_the_wait_goes_on_to_its_end_and_then_the_change_is_made_again() -> None:
+def test_contested_wait_ends_and_the_change_is_made_again() -> None:
     made_again = at(minutes=-10)
     found = SetBack(count=2, time=at(minutes=-4))
     waiting = judge_contest(True, found, made_again, Clock(NOW))
@@ -103,14 +107,14 @@ def test_the_wait_goes_on_to_its_end_and_then_the_change_is_made_again() -> None
     assert over.after_step(at(minutes=1)) == SetBack(count=2, time=at(minutes=1))
 
 
-def test_found_at_the_instant_of_the_step_it_is_still_distinguished() -> None:
+def test_contested_at_the_instant_of_the_step_is_counted_once() -> None:
     first = judge_contest(True, SetBack(count=1, time=NOW), NOW, Clock(NOW))
     assert first.record is not None
     assert first.record.count == 2
     assert judge_contest(True, first.record, NOW, Clock(NOW)) == first
 
 
-def test_the_manager_that_set_the_field_last_is_named() -> None:
+def test_contested_names_the_manager_that_set_the_field_last() -> None:
     def entry(manager: str, when: str | None, fields: dict[str, object]) -> dict[str, object]:
         return {"manager": manager, **({"time": when} if when else {}), "fieldsV1": {"f:spec": fields}}
 
@@ -157,24 +161,24 @@ def refusal(
         pytest.param(1100, 3000, False, id="another client changed the workload"),
     ],
 )
-def test_a_change_waits_where_it_is_the_refused_one(current: int, wanted: int, holds: bool) -> None:
+def test_refused_holds_the_same_change_or_more_of_it(current: int, wanted: int, holds: bool) -> None:
     until = refused_until(refusal(1000, 3000), Clock(NOW), current, wanted, CPU)
     assert until == (at(minutes=1) if holds else None)
 
 
 @pytest.mark.parametrize(("wanted", "holds"), [(1, True), (2, True), (3, False), (9, False)])
-def test_a_change_downwards_waits_likewise(wanted: int, holds: bool) -> None:
+def test_refused_holds_a_change_downwards_likewise(wanted: int, holds: bool) -> None:
     assert (refused_until(refusal(8, 2, key=None), Clock(NOW), 8, wanted) is not None) == holds
 
 
-def test_only_what_was_refused_waits() -> None:
+def test_refused_holds_only_the_resource_or_axis_that_was_refused() -> None:
     record = refusal(1000, 3000)
     assert refused_until(record, Clock(NOW), 1000, 3000, MEMORY) is None
     assert refused_until(record, Clock(NOW), 1000, 3000) is None
     assert refused_until(None, Clock(NOW), 1000, 3000, CPU) is None
 
 
-def test_the_wait_ends() -> None:
+def test_refused_wait_ends() -> None:
     record = refusal(3, 5, key=None, count=3, minutes=4)
     assert refused_until(record, Clock(NOW), 3, 5) is None
     assert refused_until(record, Clock(at(minutes=-1)), 3, 5) == NOW
@@ -182,7 +186,7 @@ def test_the_wait_ends() -> None:
     assert refused_until(wrong_clock, Clock(NOW), 3, 5) is None
 
 
-def test_of_the_record_what_was_not_written_stays() -> None:
+def test_refused_record_is_dropped_when_its_change_is_written() -> None:
     record = refusal(1000, 3000)
     assert without_written(record, {CPU}) is None
     assert without_written(record, {MEMORY}) == record
@@ -228,7 +232,7 @@ def vertical_axis(decision: Decision) -> VerticalAxis:
     return decision.status.axes.vertical
 
 
-def test_without_the_refused_requests_the_replicas_are_written_alone() -> None:
+def test_refused_requests_leave_the_replicas_to_be_written_alone() -> None:
     one = scaling_both()
     assert changes(build.decided(one)) == {"replicas", "template"}
     decision = refused(one, "vertical", POLICY)
@@ -242,7 +246,7 @@ def test_without_the_refused_requests_the_replicas_are_written_alone() -> None:
     assert axis.refused.changes == refusal(1000, 1500).changes
 
 
-def test_without_the_refused_replicas_the_requests_are_written_alone() -> None:
+def test_refused_replicas_leave_the_requests_to_be_written_alone() -> None:
     decision = refused(scaling_both(), "horizontal")
     assert changes(decision) == {"template"}
     assert annotation(decision)["horizontal"] == {}
@@ -251,7 +255,7 @@ def test_without_the_refused_replicas_the_requests_are_written_alone() -> None:
     assert (held.axis, held.reason, held.current, held.wanted) == ("horizontal", "Refused", 3, 5)
 
 
-def test_the_conditions_say_what_was_refused_and_by_whom_and_when_it_is_tried_again() -> None:
+def test_refused_conditions_say_what_by_whom_and_when_it_is_tried_again() -> None:
     decision = refused(scaling_both(), "vertical", POLICY)
     reported = f"the API server refused to change requests: {POLICY}"
     ready, blocked = condition(decision, "Ready"), condition(decision, "ScalingBlocked")
@@ -268,7 +272,7 @@ def test_the_conditions_say_what_was_refused_and_by_whom_and_when_it_is_tried_ag
     assert decision.recheck_after == dt.timedelta(minutes=1)
 
 
-def test_of_two_refused_axes_both_are_reported() -> None:
+def test_refused_axes_are_both_reported() -> None:
     seen = seen_of(scaling_both())
     whole = decide(seen)
     seen = with_refusal(seen, whole, "horizontal", "too many")
@@ -289,7 +293,7 @@ def after(one: Objects, decision: Decision) -> Objects:
     return replace(done, hpas=(build.hpa(desired=count, utilization=50, replicas=count),))
 
 
-def test_it_waits_for_longer_each_time_and_is_forgotten_once_it_is_written() -> None:
+def test_refused_waits_longer_each_time_and_ends_once_it_is_written() -> None:
     one = scaling_both()
     one = after(one, refused(one, "vertical"))
     assert build.decided(one, at(seconds=59)).workload_patch is None
@@ -310,7 +314,7 @@ def test_it_waits_for_longer_each_time_and_is_forgotten_once_it_is_written() -> 
     assert condition(taken, "Ready").reason == "Reconciled"
 
 
-def test_another_recommendation_goes_at_once() -> None:
+def test_refused_does_not_hold_another_recommendation() -> None:
     one = scaling_both(cpu="3")
     one = after(one, refused(one, "vertical"))
     for cpu, patched in (("1800m", {"template"}), ("2900m", set[str]())):
@@ -318,7 +322,7 @@ def test_another_recommendation_goes_at_once() -> None:
         assert changes(build.decided(lower, at(seconds=10))) == patched
 
 
-def test_what_waits_still_waits_when_something_else_is_refused_meanwhile() -> None:
+def test_refused_change_still_waits_when_another_is_refused_meanwhile() -> None:
     one = scaling_both()
     one = after(one, refused(one, "vertical"))
     both = replace(one, vpas=(build.vpa({"app": {"cpu": "2", "memory": "3Gi"}}),))
@@ -332,7 +336,7 @@ def test_what_waits_still_waits_when_something_else_is_refused_meanwhile() -> No
     assert [change.resource for change in record.changes] == ["memory"]
 
 
-def test_the_memory_of_a_starving_container_waits_too() -> None:
+def test_refused_holds_the_memory_of_a_starving_container_too() -> None:
     one = build.objects(
         vertical=build.vpa({"app": {"memory": "3Gi"}}),
         horizontal=build.hpa(),
@@ -344,7 +348,7 @@ def test_the_memory_of_a_starving_container_waits_too() -> None:
     assert [held.reason for held in decision.blocked] == ["Refused"]
 
 
-def test_with_trajectory_pods_grow_at_once_where_more_replicas_are_refused() -> None:
+def test_refused_replicas_with_trajectory_make_pods_grow_at_once() -> None:
     """Not only after minutes, although the replicas are tried again in a minute."""
     spec = {**jointly.JOINT, "vpa": {"scaleUp": {"minChange": {"cpu": {"value": "1m"}}}}}
     one = build.objects(
@@ -384,13 +388,15 @@ FAILED: Final = RolledBack(
         (ResourceKey("side", "cpu"), 600, False),
     ],
 )
-def test_what_failed_or_goes_further_waits(key: ResourceKey, wanted: int, waits: bool) -> None:
+def test_rolled_back_holds_the_size_that_failed_and_sizes_beyond_it(
+    key: ResourceKey, wanted: int, waits: bool
+) -> None:
     found = rolled_back_until(FAILED, Clock(NOW), wanted, key)
     assert found == (at(hours=23) if waits else None)
     assert rolled_back_until(None, Clock(NOW), wanted, key) is None
 
 
-def test_a_size_that_fails_much_later_fails_for_the_first_time_again() -> None:
+def test_rolled_back_count_starts_anew_long_after_the_last_failure() -> None:
     found = [
         rollbacks_after(one, Clock(at(hours=hours))) for one, hours in ((None, 0), (FAILED, 40), (FAILED, 48))
     ]

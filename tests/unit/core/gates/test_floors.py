@@ -93,7 +93,9 @@ NEVER: Final = entry("0 0 30 2 *", "1h", 3)
         }
     ),
 )
-def test_the_floor_of_an_instant(now: str, entries: tuple[dict[str, Any], ...], expected: FloorState) -> None:
+def test_schedule_floor_of_an_instant(
+    now: str, entries: tuple[dict[str, Any], ...], expected: FloorState
+) -> None:
     assert floor_state(spec_of(*entries), utc(now)) == expected
 
 
@@ -102,7 +104,7 @@ def after(now: str, *entries: dict[str, Any]) -> tuple[dt.datetime, FloorState] 
     return next_floor(spec, floor_state(spec, utc(now)))
 
 
-def test_the_floor_that_follows() -> None:
+def test_schedule_floor_that_follows() -> None:
     assert after("11-21T08:00", NINE) == (utc("11-21T09:00"), floor(5, 1, "11-21T18:00"))
     assert after("11-21T10:00", NINE) == (utc("11-22T09:00"), floor(5, 1, "11-22T18:00")), "tomorrow's"
     assert after("11-21T10:00", NINE, NOON) == (utc("11-21T12:00"), floor(8, 2, "11-21T13:00")), (
@@ -116,7 +118,7 @@ def test_the_floor_that_follows() -> None:
     assert after("11-21T10:00") is None
 
 
-def test_up_to_its_end_the_floor_is_the_same() -> None:
+def test_schedule_floor_stays_the_same_up_to_its_end() -> None:
     """At each quarter of an hour around both changes of clocks."""
     spec = spec_of(NINE, ALL_DAY, NOON, EVENING, BERLIN, GAP, entry("0 */5 * * *", "7h", 4, "Europe/Berlin"))
     for day in ("03-28T00:00", "10-24T00:00"):

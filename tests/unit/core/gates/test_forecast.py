@@ -60,7 +60,7 @@ def record(decision: Decision) -> ForecastRecord:
 
 
 # --- the floor -------------------------------------------------------------------------------------------------------
-def test_there_are_as_many_replicas_as_were_needed_at_this_time() -> None:
+def test_forecast_sets_as_many_replicas_as_were_needed_at_this_time_of_day() -> None:
     decision = build.decided(objects(2, 2, status=status(ten_to_five)))
     assert (target(decision), decision.blocked, record(decision).replicas) == (8, (), 8)
     assert (
@@ -85,7 +85,7 @@ def test_there_are_as_many_replicas_as_were_needed_at_this_time() -> None:
         }
     ),
 )
-def test_it_begins_a_start_up_time_ahead(minutes: int, expected: int) -> None:
+def test_forecast_begins_a_start_up_time_ahead(minutes: int, expected: int) -> None:
     now = at(minutes=minutes)
     known = status(ten_to_five, until=now - dt.timedelta(minutes=now.minute % 15))
     assert record(build.decided(objects(2, 2, status=known), now)).replicas == expected
@@ -109,7 +109,7 @@ def scheduled(floor: int) -> dict[str, Any]:
         }
     ),
 )  # fmt: skip
-def test_the_largest_count_is_set(
+def test_forecast_or_schedule_or_demand_the_largest_count_is_set(
     spec: dict[str, Any], needed: int, expected: int, forecast: int, source: str
 ) -> None:
     decision = build.decided(objects(needed, 2, spec, status=status(ten_to_five)))
@@ -121,7 +121,7 @@ def test_the_largest_count_is_set(
     ("history", "quantile", "expected"),
     [("3d", 50, 4), ("3d", 0, 3), ("3d", 100, 9), ("2d", 50, 3), ("1d", 50, 3), ("1d", 100, 3)],
 )
-def test_the_quantile_says_which_day_counts(history: str, quantile: int, expected: int) -> None:
+def test_forecast_quantile_says_which_day_counts(history: str, quantile: int, expected: int) -> None:
     """At 10:00, 3 replicas were needed yesterday, 4 on the day before, 9 before that."""
     unusual = {1: 3, 2: 4, 3: 9}
 
@@ -132,13 +132,13 @@ def test_the_quantile_says_which_day_counts(history: str, quantile: int, expecte
     assert record(build.decided(objects(2, 2, spec, status=status(load)))).replicas == expected
 
 
-def test_without_a_forecast_nothing_is_kept() -> None:
+def test_forecast_that_is_not_in_the_spec_keeps_no_record() -> None:
     decision = build.decided(seen(2, 2, 0, {}, status(ten_to_five)))
     assert (target(decision), decision.status.forecast, decision.recheck_after) == (2, None, None)
 
 
 @pytest.mark.parametrize(("resizes", "needed"), [(False, 3), (True, 3)])
-def test_a_path_has_more_replicas_of_the_sizes_of_the_demand(resizes: bool, needed: int) -> None:
+def test_forecast_with_trajectory_adds_replicas_and_keeps_sizes(resizes: bool, needed: int) -> None:
     known = status(ten_to_five)
 
     def decided(spec: dict[str, Any]) -> Decision:
@@ -194,7 +194,7 @@ def off_by(count: int) -> Load:
         }
     ),
 )  # fmt: skip
-def test_it_is_not_used_and_says_why(load: Load, days: float, message: str) -> None:
+def test_forecast_that_is_not_used_says_why(load: Load, days: float, message: str) -> None:
     decision = build.decided(objects(2, 2, status=status(load, days)))
     assert target(decision) == 2
     assert (record(decision).replicas, record(decision).message) == (None, message)
@@ -208,7 +208,7 @@ def test_a_forecast_from_the_memo_is_the_same_until_the_next_quarter_of_an_hour(
     assert outlook_of.__wrapped__ in memo  # type: ignore[attr-defined]
 
 
-def test_from_how_much_error_on_it_is_closed() -> None:
+def test_forecast_is_not_used_above_20_percent_error() -> None:
     """17 quarters of 9 replicas too many: 153 for 807 that were needed, 19 percent. One more: 21 percent."""
     last, beyond = (record(build.decided(objects(1, 1, status=status(off_by(count))))) for count in (17, 18))
     assert (last.off_percent, last.replicas) == (19, 10)
@@ -224,7 +224,7 @@ def test_from_how_much_error_on_it_is_closed() -> None:
         }
     ),
 )
-def test_what_holds_a_step_holds_the_forecast(spec: dict[str, Any], reason: str) -> None:
+def test_forecast_is_held_by_paused_and_update_policy(spec: dict[str, Any], reason: str) -> None:
     decision = build.decided(objects(2, 2, spec, status=status(ten_to_five)))
     assert target(decision) == 2
     assert hold(decision)[:4] == (reason, "up", 2, 8)
@@ -251,13 +251,13 @@ def test_without_an_hpa_of_its_own_the_forecast_says_so_and_is_not_due_again(
     assert (record(decision).replicas, decision.recheck_after) == (None, None)
 
 
-def test_a_target_of_no_replicas_is_left_alone() -> None:
+def test_forecast_leaves_a_target_of_0_replicas_alone() -> None:
     decision = build.decided(replace(objects(2, 2, status=status(ten_to_five)), workload=build.workload(0)))
     assert target(decision) == 0
     assert record(decision).message == "not used: the target has 0 replicas"
 
 
-def test_where_nothing_is_scaled_it_says_so_and_keeps_what_it_knows() -> None:
+def test_forecast_where_nothing_is_scaled_says_so_and_keeps_its_record() -> None:
     known = status(ten_to_five)
     found = record(build.decided(replace(objects(2, 2, status=known), workload=None)))
     assert (found.message, found.replicas) == ("not used: HVPA scales nothing", None)
@@ -292,7 +292,7 @@ def recorded(samples: list[int], time: dt.datetime = LAST, values: str = "4 - 5"
         }
     ),
 )
-def test_what_is_recorded_of_the_quarters_of_an_hour(
+def test_forecast_records_one_value_per_quarter_of_an_hour(
     before: dict[str, Any], expected: tuple[Any, str]
 ) -> None:
     found = record(build.decided(objects(6, 3, status=before)))
@@ -302,23 +302,23 @@ def test_what_is_recorded_of_the_quarters_of_an_hour(
 @pytest.mark.parametrize(
     "values", ["soon", "4 -  5", "-4", "4,5", "12345678901", "4\n5", "٣", "4 " * 9_000, "1e3", "NaN"]
 )
-def test_foreign_values_count_for_nothing(values: str) -> None:
+def test_forecast_ignores_values_of_another_form(values: str) -> None:
     decision = build.decided(objects(6, 3, status=recorded([3], values=values)))
     assert (target(decision), record(decision).values) == (6, "")
 
 
-def test_a_foreign_record_is_no_reason_to_stop() -> None:
+def test_forecast_ignores_a_broken_record() -> None:
     for broken in ("text", {"samples": "3"}, {"time": "never"}, {"samples": [-1]}, ["list"]):
         decision = build.decided(objects(6, 3, status={"forecast": broken}))
         assert (target(decision), record(decision).samples) == (6, (6,))
 
 
-def test_huge_values_go_no_further_than_max_replicas() -> None:
+def test_forecast_of_huge_values_is_bounded_by_max_replicas() -> None:
     known = status(lambda when: 2**31 - 1)
     assert target(build.decided(objects(2, 2, status=known))) == 10
 
 
-def test_the_same_instant_is_measured_once_and_the_next_look_is_in_five_minutes() -> None:
+def test_forecast_measures_an_instant_once_and_looks_again_in_five_minutes() -> None:
     first = build.decided(objects(6, 3))
     before = build.with_status(objects(6, 6).hvpa, first.status)
     again, later = (build.decided(replace(objects(3, 6), hvpa=before), at(minutes=more)) for more in (0, 5))
@@ -327,21 +327,21 @@ def test_the_same_instant_is_measured_once_and_the_next_look_is_in_five_minutes(
 
 
 @pytest.mark.parametrize("spec", [{"mode": "Paused"}, {}])
-def test_what_is_not_measured_is_no_sample(spec: dict[str, Any]) -> None:
+def test_forecast_takes_no_sample_while_nothing_is_measured(spec: dict[str, Any]) -> None:
     silent = build.hpa(6, change={"status": {"currentMetrics": []}})
     measured = objects(6, 3, spec, status=recorded([4]))
     found = record(build.decided(measured if spec else replace(measured, hpas=(silent,))))
     assert (found.samples, found.values, found.time) == ((4,), "4 - 5", LAST)
 
 
-def test_a_path_whose_hpa_has_no_metrics_has_no_sample() -> None:
+def test_forecast_with_trajectory_takes_no_sample_without_metrics() -> None:
     joint = one_core(3, "5", "5", {"trajectory": EXACT, **SPEC}, status=recorded([2]))
     silent = build.hpa(3, change={"status": {"currentMetrics": []}})
     assert record(build.decided(joint)).samples == (4,), "15 cores are 4 x 3750m on the path"
     assert record(build.decided(replace(joint, hpas=(silent,)))).samples == (2,)
 
 
-def test_an_hpa_that_is_read_as_it_is_counts_as_well() -> None:
+def test_forecast_measures_an_hpa_that_is_read_as_it_is() -> None:
     """Mode Recommend, with an HPA that scales the workload itself."""
     target_ref = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
     own = build.hpa(6, 100, replicas=3, change={"metadata": {"ownerReferences": []}, "spec": target_ref})
@@ -371,7 +371,7 @@ def used(decisions: list[Decision]) -> list[bool]:
     return [record(one).replicas is not None for one in decisions]
 
 
-def test_a_day_that_repeats_itself_is_forecast_after_two_and_a_half() -> None:
+def test_forecast_of_a_repeating_day_is_used_after_two_and_a_half_days() -> None:
     decisions = lived(nine_to_five, 0.5, known=status(nine_to_five, 2.25))
     assert used(decisions).index(True) == int(0.25 * DAY * 3)
     assert record(decisions[-1]).off_percent == 0
@@ -387,7 +387,7 @@ def _wire(one: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_load_that_stops_closes_it_within_hours() -> None:
+def test_forecast_is_no_longer_used_hours_after_the_load_stops() -> None:
     """8 replicas each quarter; at 10:00 no more than 1."""
     decisions = lived(lambda when: 1, 0.3, known=status(lambda when: 8))
     open_until = used(decisions).index(False) * 5 / 60
@@ -413,7 +413,7 @@ def office_week(when: dt.datetime) -> int:
         ("Sun", False),
     ],
 )
-def test_a_weekend_closes_it_until_three_days_are_alike(day: str, used: bool) -> None:
+def test_forecast_is_not_used_after_a_weekend_until_three_days_are_alike(day: str, used: bool) -> None:
     """At 8:00. Until Saturday's day is measured, the forecast is right."""
     now = dt.datetime(
         2026, 11, 23 + ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun").index(day), 8, tzinfo=dt.UTC
@@ -422,14 +422,14 @@ def test_a_weekend_closes_it_until_three_days_are_alike(day: str, used: bool) ->
     assert (found.replicas is not None) == used
 
 
-def test_it_does_not_feed_itself() -> None:
+def test_forecast_does_not_feed_itself() -> None:
     """The forecast holds 8 replicas, and half of them are enough from now on: that is what is recorded."""
     decisions = lived(lambda when: 4, 0.1, known=status(lambda when: 8))
     assert {target(one) for one in decisions} == {8}
     assert record(decisions[-1]).values.split()[-8:] == ["4"] * 8
 
 
-def test_a_gap_is_a_gap_and_the_other_days_still_count() -> None:
+def test_forecast_uses_the_other_days_where_one_has_a_gap() -> None:
     """Nothing was measured for two hours of the day before; two of three days are enough."""
 
     def load(when: dt.datetime) -> int | None:
@@ -441,7 +441,7 @@ def test_a_gap_is_a_gap_and_the_other_days_still_count() -> None:
 @pytest.mark.parametrize(
     "jump", [dt.timedelta(days=-2), dt.timedelta(hours=-1), dt.timedelta(days=3), dt.timedelta(days=400)]
 )
-def test_a_clock_that_jumps_is_survived(jump: dt.timedelta) -> None:
+def test_forecast_survives_a_clock_that_jumps(jump: dt.timedelta) -> None:
     """Forwards leaves a gap, backwards drops what is of the future; both may close the forecast and raise nothing."""
     known = status(lambda when: 5)
     decision = build.decided(objects(2, 2, status=known), NOW + jump)
@@ -455,7 +455,7 @@ def test_a_clock_that_jumps_is_survived(jump: dt.timedelta) -> None:
     st.lists(st.integers(0, 2**63 - 1), max_size=5),
     st.integers(-10_000_000, 10_000_000),
 )
-def test_whatever_is_recorded_the_count_is_inside_its_bounds(
+def test_forecast_keeps_the_count_in_bounds_whatever_is_recorded(
     values: str, samples: list[int], minutes: int
 ) -> None:
     record_of = {"time": stamp(at(minutes=minutes)), "samples": samples, "values": values}

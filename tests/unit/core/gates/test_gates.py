@@ -73,35 +73,45 @@ CASES: Final[dict[str, tuple[Change, GateContext, Hold | None]]] = {
     "nothing holds": (FREE, context(), None),
     "Paused: no clock opens it": (FREE, context({"mode": "Paused"}), Hold("Paused")),
     "Recommend is no gate": (FREE, context({"mode": "Recommend"}), None),
-    "no weight": (replace(FREE, weightless=True), context(), Hold("Weight")),
-    "mode Off": (replace(FREE, rules=rules("Off")), context(), Hold("UpdatePolicy")),
-    "scaled a minute ago, three are asked for": (scaled(1), context(), stabilized(2)),
-    "three minutes are over": (scaled(3), context(), None),
-    "never scaled before": (replace(scaled(1), last_scale_time=None), context(), None),
-    "a clock that was wrong holds nothing": (scaled(-2), context(), None),
-    "a clock that is a little ahead does": (scaled(-0.5), context(), stabilized(3.5)),
-    "the next window opens at 22:00": (IN_WINDOW, context(CLOSED), Hold("MaintenanceWindow", at(hours=12))),
-    "a window is open": (IN_WINDOW, context(OPEN), None),
-    "there is no window at all": (IN_WINDOW, context(), Hold("MaintenanceWindow")),
-    "mode Auto does not wait for a window": (FREE, context(CLOSED), None),
-    "a rollout is under way": (DISRUPTIVE, context(is_settled=False), Hold("Rollout")),
-    "up to its progress deadline": (
+    "Weight: no weight": (replace(FREE, weightless=True), context(), Hold("Weight")),
+    "UpdatePolicy: updateMode Off": (replace(FREE, rules=rules("Off")), context(), Hold("UpdatePolicy")),
+    "StabilizationWindow: scaled a minute ago, three are asked for": (scaled(1), context(), stabilized(2)),
+    "StabilizationWindow: three minutes are over": (scaled(3), context(), None),
+    "StabilizationWindow: never scaled before": (replace(scaled(1), last_scale_time=None), context(), None),
+    "StabilizationWindow: a clock that was wrong holds nothing": (scaled(-2), context(), None),
+    "StabilizationWindow: a clock that is a little ahead holds it": (
+        scaled(-0.5),
+        context(),
+        stabilized(3.5),
+    ),
+    "MaintenanceWindow: the next one opens at 22:00": (
+        IN_WINDOW,
+        context(CLOSED),
+        Hold("MaintenanceWindow", at(hours=12)),
+    ),
+    "MaintenanceWindow: one is open": (IN_WINDOW, context(OPEN), None),
+    "MaintenanceWindow: there is none at all": (IN_WINDOW, context(), Hold("MaintenanceWindow")),
+    "MaintenanceWindow: updateMode Auto does not wait for one": (FREE, context(CLOSED), None),
+    "Rollout: under way": (DISRUPTIVE, context(is_settled=False), Hold("Rollout")),
+    "Rollout: up to its progress deadline": (
         DISRUPTIVE,
         context(is_settled=False, settles_at=at(minutes=3)),
         Hold("Rollout", at(minutes=3)),
     ),
-    "its progress deadline has passed": (DISRUPTIVE, context(settles_at=at(minutes=-3)), None),
-    "it does not matter to replicas": (FREE, context(is_settled=False), None),
+    "Rollout: its progress deadline has passed": (DISRUPTIVE, context(settles_at=at(minutes=-3)), None),
+    "Rollout: does not matter to replicas": (FREE, context(is_settled=False), None),
 }
 
 
 @pytest.mark.parametrize(("change", "now", "expected"), CASES.values(), ids=CASES)
-def test_each_gate(change: Change, now: GateContext, expected: Hold | None) -> None:
+def test_each_gate_holds_a_change_or_lets_it_pass(
+    change: Change, now: GateContext, expected: Hold | None
+) -> None:
     assert first_hold(change, now) == expected
 
 
 @pytest.mark.parametrize(("field", "reason"), INSTANTS.items(), ids=INSTANTS.values())
-def test_an_instant_holds_a_change_until_then(field: str, reason: str) -> None:
+def test_each_gate_with_an_instant_holds_a_change_until_then(field: str, reason: str) -> None:
     for until, expected in (
         (at(hours=1), Hold(reason, at(hours=1))),
         (NO_CLOCK, Hold(reason)),
@@ -132,12 +142,12 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
     assert first_hold(late, running, frozenset(passed)) is None
 
 
-def test_what_passes_which_gate() -> None:
+def test_gates_that_starving_containers_and_counts_outside_bounds_pass() -> None:
     assert {"Weight", "StabilizationWindow", "Rollout", "MinChange"} == OVERRIDDEN  # 6.4, the memory
     assert {"StabilizationWindow", "MinChange"} == RELIEVED  # 6.4, what is beside it
     assert {"Weight", "StabilizationWindow", "Rollout", "Measurement", "MinChange"} == OUTSIDE_BOUNDS  # 6.5
 
 
-def test_a_hold_in_words() -> None:
+def test_hold_text_names_the_gate_and_until_when() -> None:
     assert Hold("MinChange").text() == "MinChange"
     assert Hold("MinChange", NOW).text() == "MinChange until 2026-11-21T10:00:00Z"

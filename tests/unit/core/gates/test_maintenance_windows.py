@@ -98,7 +98,7 @@ CASES: Final[dict[str, tuple[str, dict[str, Any], WindowState]]] = {
 
 
 @pytest.mark.parametrize(("now", "spec", "expected"), CASES.values(), ids=CASES)
-def test_whether_a_window_is_open_or_when_the_next_one_opens(
+def test_maintenance_window_is_open_or_says_when_the_next_one_opens(
     now: str, spec: dict[str, Any], expected: WindowState
 ) -> None:
     assert state(now, spec) == expected
@@ -107,7 +107,7 @@ def test_whether_a_window_is_open_or_when_the_next_one_opens(
 @given(
     st.lists(st.integers(0, 3 * 24 * 3600), min_size=2, max_size=6), st.sampled_from(["Europe/Berlin", "UTC"])
 )
-def test_a_window_is_the_same_whatever_was_asked_before(seconds: list[int], zone: str) -> None:
+def test_maintenance_window_state_does_not_depend_on_earlier_calls(seconds: list[int], zone: str) -> None:
     """What is remembered of one time holds at another: here around the change of clocks."""
     schedules = ("*/30 1-3 * * *", "0 2 * * *", "30 2 25 10 *", "0 */5 * * *")
     for schedule in schedules:
