@@ -130,13 +130,13 @@ def test_example_1_holds_small_changes_of_cpu_for_min_change() -> None:
     assert replicas(decision) == 5, "the other axis goes on"
 
 
-def test_example_1_takes_any_change_of_memory_but_a_rounding_since_its_threshold_is_three_bytes() -> None:
+def test_example_1_min_change_of_three_bytes_lets_any_change_of_memory_through() -> None:
     # 1Gi + (1Gi + 10M - 1Gi) x 0.6 = 6M more, in whole kilobytes: 1079741824 rounds up to 1079742k
     decision = build.decided(example_1(3, 3, {"cpu": "500m", "memory": str(GIB + 10_000_000)}))
     assert resources(decision)[0]["memory"] == 1_079_742_000
 
 
-def test_example_1_lowers_requests_in_its_window_only() -> None:
+def test_example_1_lowers_requests_in_its_maintenance_window_only() -> None:
     seen = example_1(3, 3, {"cpu": "500m", "memory": "200Mi"})
     decision = build.decided(seen)
     held = [(entry.reason, entry.until) for entry in decision.blocked]
@@ -234,7 +234,7 @@ def test_recommend_shows_everything_and_changes_nothing() -> None:
     assert (ready.status, ready.reason) == ("True", "Recommend")
 
 
-def test_paused_is_reported_as_an_incident_stop() -> None:
+def test_paused_changes_nothing_and_is_reported_with_a_warning() -> None:
     decision = build.decided(usual({"mode": "Paused"}))
     assert decision.workload_patch is None
     assert {entry.reason for entry in decision.blocked} == {"Paused"}
@@ -243,7 +243,7 @@ def test_paused_is_reported_as_an_incident_stop() -> None:
     assert ("Warning", "Paused") in [(event.type, event.reason) for event in decision.events]
 
 
-def test_what_is_blocked_is_recommended_and_what_has_no_weight_is_not() -> None:
+def test_update_policy_off_is_still_recommended_and_weight_0_is_not() -> None:
     off = {"updatePolicy": {"updateMode": "Off"}}
     decision = build.decided(usual({"hpa": {"scaleUp": off}, "vpa": {"scaleUp": off}}))
     assert decision.status.recommended is not None
@@ -273,7 +273,7 @@ def test_killed_between_the_patch_and_the_status_the_same_decisions_follow() -> 
     assert again.status.axes == build.decided(done, at(seconds=1)).status.axes
 
 
-def test_the_earliest_gate_that_time_opens_is_when_to_look_again() -> None:
+def test_stabilization_window_that_ends_first_is_when_to_look_again() -> None:
     spec = {
         "hpa": {"scaleUp": {"stabilizationDuration": "10m"}},
         "vpa": {"scaleUp": {"stabilizationDuration": "4m"}},

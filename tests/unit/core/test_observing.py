@@ -182,7 +182,7 @@ def test_a_cluster_without_vpas_is_reported() -> None:
         pytest.param(60, 2000, id="after minHistory it lowers"),
     ],
 )
-def test_young_history_only_raises(age: int, expected: int) -> None:
+def test_min_history_of_a_young_vpa_only_raises(age: int, expected: int) -> None:
     big = build.workload(containers=[build.container(requests={"cpu": "3", "memory": "1Gi"})])
     vertical = build.vpa({"app": {"cpu": "1", "memory": "3Gi"}}, since=stamp(at(minutes=-age)))
     decision = build.decided(usual(horizontal=build.hpa(3), target=big, vertical=vertical))
@@ -193,7 +193,7 @@ def test_young_history_only_raises(age: int, expected: int) -> None:
         assert decision.recheck_after == dt.timedelta(minutes=1)
 
 
-def test_history_of_unknown_age_is_old() -> None:
+def test_min_history_does_not_hold_a_history_of_unknown_age() -> None:
     big = build.workload(containers=[build.container(requests={"cpu": "3", "memory": "1Gi"})])
     vertical = build.vpa({"app": {"cpu": "1"}}, {"status": {"conditions": [PROVIDED]}})
     decision = build.decided(usual(target=big, vertical=vertical, horizontal=build.hpa(3)))

@@ -30,7 +30,7 @@ def pending(decision: Decision) -> list[tuple[str, str, dt.datetime]]:
     return [(one.resource, one.direction, one.since) for one in decision.status.axes.vertical.pending]
 
 
-def test_a_smaller_size_waits_from_when_it_is_wanted() -> None:
+def test_sustained_demand_is_counted_from_when_a_smaller_size_is_wanted() -> None:
     decision = build.decided(smaller())
     assert pending(decision) == [("memory", "down", at())]
     assert "app" not in decision.containers or requests(decision)["memory"] == 4 * GIB
@@ -44,17 +44,17 @@ def test_a_smaller_size_waits_from_when_it_is_wanted() -> None:
         pytest.param("up", at(hours=-2), at(), id="of the other direction, as versions before had"),
     ],
 )
-def test_it_goes_on_waiting_as_long_as_the_same_is_wanted(
+def test_sustained_demand_goes_on_as_long_as_the_same_is_wanted(
     direction: str, since: dt.datetime, expected: dt.datetime
 ) -> None:
     assert pending(build.decided(smaller(direction, since))) == [("memory", "down", expected)]
 
 
-def test_it_has_waited_for_long_enough() -> None:
+def test_sustained_demand_is_over_after_six_hours() -> None:
     decision = build.decided(smaller("down", at(hours=-6)))
     assert requests(decision)["memory"] == 1_073_742_000  # 1Gi in whole kilobytes
     assert pending(decision) == []
 
 
-def test_it_is_forgotten_when_it_is_wanted_no_longer() -> None:
+def test_sustained_demand_is_forgotten_when_it_ends() -> None:
     assert pending(build.decided(smaller("down", at(hours=-5), memory="4Gi"))) == []

@@ -260,7 +260,7 @@ def test_raising_a_min_change_never_adds_a_change(
     objects(Limits(modes=("Off",)))
     | objects(Limits(modes=("MaintenanceWindow",), windows=("none", "closed")))
 )
-def test_nothing_moves_in_mode_off_or_outside_its_window(seen: Objects) -> None:
+def test_update_policy_off_and_a_closed_maintenance_window_patch_nothing(seen: Objects) -> None:
     assert build.decided(seen).workload_patch is None
 
 

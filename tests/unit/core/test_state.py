@@ -115,7 +115,7 @@ def test_the_annotation_holds_what_must_survive_and_nothing_else() -> None:
     assert back[1] == vertical.model_copy(update={"pending": ()})
 
 
-def test_a_step_holds_the_next_one_back_for_the_duration() -> None:
+def test_stabilization_window_holds_the_next_step_for_the_duration() -> None:
     assert held_until(None, dt.timedelta(hours=1), NOW) is None
     assert held_until(at(minutes=-59), dt.timedelta(hours=1), NOW) == at(minutes=1)
     assert held_until(at(hours=-1), dt.timedelta(hours=1), NOW) is None

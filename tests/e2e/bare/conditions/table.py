@@ -83,11 +83,11 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     ),
     "Canary": Elsewhere(
         "takes pods of a workload that is resized in place (tests/e2e/bare/actuation/test_canary.py has it)",
-        "tests/unit/core/actuation/test_trial.py::test_another_change_waits_until_the_trial_is_over",
+        "tests/unit/core/actuation/test_trial.py::test_canary_holds_another_change_until_the_trial_is_over",
     ),
     "RolledBack": Elsewhere(
         "takes pods of a workload that is resized in place (tests/e2e/bare/actuation/test_canary.py has it)",
-        "tests/unit/core/actuation/test_trial.py::test_a_size_that_failed_is_not_tried_again_for_a_day",
+        "tests/unit/core/actuation/test_trial.py::test_rolled_back_holds_a_size_that_failed_for_a_day",
     ),
     "LostHistory": Elsewhere(
         "takes a recommender that starts without its checkpoints",
@@ -95,11 +95,11 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     ),
     "PodReplacement": Elsewhere(
         "takes a Trajectory with pods of the old size that are replaced (tests/e2e/bare/scaling/test_joint.py has it)",
-        "tests/unit/core/trajectory/step/test_step.py::test_replicas_fall_only_when_the_larger_pods_are_there",
+        "tests/unit/core/trajectory/step/test_step.py::test_pod_replacement_holds_fewer_replicas_until_the_larger_pods_are_there",
     ),
     "SustainedDemand": Elsewhere(
         "takes a Trajectory that has run for minutes at maxReplicas",
-        "tests/unit/core/trajectory/step/test_waits.py::test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes",
+        "tests/unit/core/trajectory/step/test_waits.py::test_sustained_demand_holds_larger_pods_for_five_minutes_at_max_replicas",
     ),
 }
 """Reasons without a row. (kube-controller-manager's reasons for an HPA are passed on as they are: two rows have one

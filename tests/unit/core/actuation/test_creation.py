@@ -88,7 +88,7 @@ def test_where_nothing_was_decided_nothing_is_written() -> None:
     assert decision([], off, status=size_status(2, {})).creation_sizes == {}
 
 
-def test_while_a_size_is_tried_new_pods_get_what_the_others_have() -> None:
+def test_canary_new_pods_get_the_size_of_the_others() -> None:
     spec = {"updateStrategy": {"canary": {"pods": 1, "duration": "10m"}}}
     canary = {"pods": ["web-2"], "previous": [{"name": "app", "requests": REQUESTS}]}
     status = size_status(2, {"app": {"requests": LARGER}}, canary=canary)

@@ -86,7 +86,7 @@ def test_a_resource_without_a_recommender_is_left_to_the_template() -> None:
     assert desired(vertical(targets={"app": {"cpu": "2"}})).containers[0].requests == {"cpu": "2"}
 
 
-def test_with_rollout_the_status_forgets_it() -> None:
+def test_update_strategy_type_rollout_removes_desired_from_the_status() -> None:
     found = vertical(DECIDED, {"updateStrategy": {"type": "Rollout"}})
     assert found.status.desired is None
     assert found.status.actuation is None
@@ -155,7 +155,7 @@ def test_the_same_is_decided_again_from_what_was_written() -> None:
     assert not again.applied
 
 
-def test_new_pods_have_the_desired_size_or_while_it_is_tried_the_one_before() -> None:
+def test_canary_new_pods_have_the_size_before_else_the_desired_one() -> None:
     app = RecommendedContainer(name="app", requests={"cpu": "2"})
     before = RecommendedContainer(name="app", requests={"cpu": "1"})
     size = DesiredSize(replicas=3, containers=(app,), since=NOW)

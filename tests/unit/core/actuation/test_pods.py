@@ -46,7 +46,7 @@ def test_raises_come_first() -> None:
 
 
 @pytest.mark.parametrize("mode", ["Recommend", "Paused"])
-def test_no_pod_is_resized_unless_the_mode_is_apply(mode: str) -> None:
+def test_recommend_and_paused_resize_no_pod(mode: str) -> None:
     found = decision([running()], spec={"mode": mode})
     assert not found.resizes
     assert found.status.desired is not None
@@ -78,7 +78,7 @@ def test_pods_of_other_owners_are_named_and_left_alone(
     assert actuation(found).message == "; ".join(reasons)
 
 
-def test_containers_that_restart_are_limited_by_what_may_be_unavailable() -> None:
+def test_update_strategy_max_unavailable_limits_containers_that_restart() -> None:
     restarting = {"resizePolicy": RESTARTS}
     pods = [running(f"web-{number}", more=restarting) for number in range(8)]
     under_way = running("web-0", LARGER, {"requests": REQUESTS}, more=restarting)
@@ -117,7 +117,7 @@ def test_containers_that_restart_are_limited_by_what_may_be_unavailable() -> Non
     ],
     ids=["infeasible", "BestEffort", "too late"],
 )
-def test_pods_are_replaced_only_where_the_strategy_says_so(
+def test_update_strategy_type_in_place_or_rollout_replaces_stuck_pods(
     pods: Sequence[Pod], size: Mapping[str, Any] | None, strategy: Mapping[str, str]
 ) -> None:
     found = decision(pods, size, strategy, since=at(minutes=-6))
@@ -157,7 +157,7 @@ AT_TEN: Final = "held by MaintenanceWindow until 2026-11-21T22:00:00Z"
         (scaling("scaleDown", "Off"), {"cpu": "2", "memory": "512Mi"}, "held by UpdatePolicy"),
     ],
 )
-def test_what_was_decided_before_waits_where_its_direction_may_not_be_taken_now(
+def test_maintenance_window_and_update_policy_hold_a_size_decided_before(
     spec: Mapping[str, Any], size: Mapping[str, str], why: str
 ) -> None:
     found = decision([running()], {"requests": size}, spec=spec)
@@ -176,16 +176,16 @@ def test_what_was_decided_before_waits_where_its_direction_may_not_be_taken_now(
     ],
     ids=["created after the decision", "ran out of memory"],
 )
-def test_some_pods_get_their_size_at_any_time(one: Pod) -> None:
+def test_maintenance_window_does_not_hold_new_pods_and_out_of_memory(one: Pod) -> None:
     assert list(resized(decision([running(), one], spec=IN_WINDOW))) == ["web-2"]
 
 
-def test_the_others_wait_for_the_window_though_one_ran_out_of_memory_and_has_its_size() -> None:
+def test_maintenance_window_holds_the_other_pods_though_one_ran_out_of_memory() -> None:
     found = decision([running(), out_of_memory("web-2", requests=LARGER)], spec=IN_WINDOW)
     assert (found.resizes, actuation(found).message) == ((), f"pod web-1: {AT_TEN}")
 
 
-def test_memory_is_raised_first_where_it_ran_out() -> None:
+def test_out_of_memory_pod_gets_its_new_size_first() -> None:
     """And no pod is replaced for it (kubernetes/autoscaler#10174)."""
     found = decision([running("web-0"), out_of_memory(), running("web-2")], strategy=OR_ROLLOUT)
     assert list(resized(found)) == ["web-1"]
@@ -200,7 +200,7 @@ def test_memory_is_raised_first_where_it_ran_out() -> None:
     [out_of_memory(requests=LARGER), out_of_memory(minutes=60), running("web-1", LARGER)],
     ids=["has its new size", "ran out of memory long before", "did not run out of memory"],
 )
-def test_the_others_memory_is_raised_once_that_is_confirmed(first: Pod) -> None:
+def test_out_of_memory_other_pods_follow_once_the_first_is_confirmed(first: Pod) -> None:
     found = resized(decision([running("web-0"), first, running("web-2")]))
     assert found.keys() - {"web-1"} == {"web-0", "web-2"}
 
@@ -221,7 +221,7 @@ def test_a_pod_that_ran_out_of_memory_does_not_hold_up_the_others(
     assert list(resized(decision([running("web-0"), first], size, OR_ROLLOUT))) == ["web-0"]
 
 
-def test_memory_that_ran_out_is_raised_outside_of_the_window_where_no_pod_restarts_for_it() -> None:
+def test_maintenance_window_does_not_hold_out_of_memory_raises_in_place() -> None:
     def starving(**spec: Any) -> Decision:
         one = hvpa(merged({"hpa": {"deploy": False}, **IN_WINDOW}, spec))
         pods = [out_of_memory(minutes=1), running("web-0")]
@@ -232,7 +232,7 @@ def test_memory_that_ran_out_is_raised_outside_of_the_window_where_no_pod_restar
 
 
 @pytest.mark.parametrize(("window", "is_patched"), [(CLOSED, False), (OPEN, True)])
-def test_the_template_waits_for_the_window_as_well(window: Mapping[str, str], is_patched: bool) -> None:
+def test_maintenance_window_holds_the_template_as_well(window: Mapping[str, str], is_patched: bool) -> None:
     spec = scaling("scaleDown", "MaintenanceWindow", window)
     found = decision([infeasible(requests=SMALLER)], {"requests": SMALLER}, OR_ROLLOUT, spec=spec)
     assert patches_template(found) == is_patched

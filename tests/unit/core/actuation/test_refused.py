@@ -55,7 +55,7 @@ def refused(seen: ScalableObservation) -> Decision:
         ({"hpaStatus": STEP, "vpaStatus": {}}, {"vpaStatus": {}}),
     ],
 )
-def test_a_step_that_was_left_to_be_written_and_is_refused_is_taken_back(last: Any, left: Any) -> None:
+def test_refused_step_that_was_left_to_be_written_is_taken_back(last: Any, left: Any) -> None:
     seen = seen_of(pending(last), cpu="1")
     assert seen.workload is not None
     assert (seen.workload.spec.replicas, decide(seen).patched) == (5, ("horizontal",))
@@ -75,7 +75,7 @@ def test_a_step_that_was_left_to_be_written_and_is_refused_is_taken_back(last: A
     assert kept is None or {name for name, value in kept.items() if value is not None} == set(left)
 
 
-def test_what_was_set_before_the_step_that_is_refused_is_still_known() -> None:
+def test_refused_step_keeps_what_was_set_before() -> None:
     seen = seen_of(pending(None, replicas=3), cpu="1")
     axes = refused(seen).status.axes
     assert axes is not None
@@ -116,7 +116,7 @@ def objects_of(
     return build.objects(one, None, build.hpa(3, 50), vpa, pods)
 
 
-def test_a_template_that_was_refused_for_pods_that_can_not_be_resized_waits_and_is_reported() -> None:
+def test_refused_template_of_pods_that_can_not_be_resized_waits_and_is_reported() -> None:
     decision = decide(stuck("InPlaceOrRollout"))
     assert decision.workload_patch is None
     [held] = decision.blocked
@@ -125,7 +125,7 @@ def test_a_template_that_was_refused_for_pods_that_can_not_be_resized_waits_and_
     assert decision.recheck_after is not None
 
 
-def test_a_right_that_is_missing_has_a_remedy_of_its_own() -> None:
+def test_refused_for_a_missing_right_is_reported_as_not_permitted() -> None:
     message = 'deployments.apps "web" is forbidden: User "x" cannot patch resource "deployments"'
     found = build.condition(decide(stuck("InPlaceOrRollout", message=message)), "Ready")
     assert found.reason == "NotPermitted"
@@ -141,7 +141,7 @@ def test_a_right_that_is_missing_has_a_remedy_of_its_own() -> None:
         ),
     ],
 )
-def test_a_template_of_which_nothing_else_was_refused_is_sent(seen: ScalableObservation) -> None:
+def test_refused_does_not_hold_a_template_with_another_change(seen: ScalableObservation) -> None:
     decision = decide(seen)
     assert decision.workload_patch is not None
     assert decision.patched == ("vertical",)
@@ -157,7 +157,7 @@ def strategy(seen: Objects, when: dt.datetime) -> tuple[str | None, str | None, 
     return observed.spec.strategy.type, status.update_strategy, status.replacing is not None
 
 
-def test_after_the_fall_pods_are_replaced_for_a_day() -> None:
+def test_update_strategy_in_place_or_rollout_replaces_pods_for_a_day_after_a_fall() -> None:
     """Each other size would be one more rollout, so sizes are decided as those of pods that are replaced."""
     seen = objects_of("InPlaceOrRollout")
     first = build.decided(seen, NOW)
@@ -174,7 +174,7 @@ def test_after_the_fall_pods_are_replaced_for_a_day() -> None:
     assert build.decided(after, at(hours=1)).recheck_after is not None
 
 
-def test_the_default_strategy_falls_as_well_and_one_without_a_fall_is_as_it_was() -> None:
+def test_update_strategy_default_falls_to_rollout_for_a_day_as_well() -> None:
     spec = {"blend": "Trajectory", "updateStrategy": None}
     fallen = {"replacing": {"since": stamp(NOW), "message": "too large"}}
     seen = build.objects(build.hvpa(spec, fallen), None, build.hpa(3, 50), build.vpa({"app": {"cpu": "1"}}))
@@ -185,11 +185,11 @@ def test_the_default_strategy_falls_as_well_and_one_without_a_fall_is_as_it_was(
 
 
 @pytest.mark.parametrize(("kind", "mode"), [("InPlace", "Apply"), ("InPlaceOrRollout", "Recommend")])
-def test_what_was_not_replaced_is_not_remembered(kind: str, mode: str) -> None:
+def test_update_strategy_fall_is_not_recorded_where_nothing_was_replaced(kind: str, mode: str) -> None:
     assert build.decided(objects_of(kind, mode)).status.replacing is None
 
 
-def test_in_place_only_no_template_is_refused() -> None:
+def test_refused_template_does_not_hold_update_strategy_in_place() -> None:
     assert decide(stuck("InPlace")).blocked == ()
 
 

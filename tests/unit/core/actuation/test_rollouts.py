@@ -168,7 +168,7 @@ def events(found: Decision) -> list[str]:
 
 
 @pytest.mark.parametrize(("spec", "kind"), [(BASE, "Deployment"), (IN_WINDOWS, "ReplicaSet")])
-def test_without_windows_and_canary_or_where_no_pod_is_replaced_there_is_nothing_to_remember(
+def test_rollout_is_not_recorded_without_maintenance_windows_and_canary(
     spec: Mapping[str, Any], kind: str
 ) -> None:
     rollout = Rollout(spec, kind)
@@ -177,7 +177,7 @@ def test_without_windows_and_canary_or_where_no_pod_is_replaced_there_is_nothing
 
 
 # --- at the end of a maintenance window ------------------------------------------------------------------------------
-def test_a_rollout_that_runs_past_its_window_is_held_and_goes_on_in_the_next() -> None:
+def test_maintenance_window_end_holds_a_rollout_that_goes_on_in_the_next() -> None:
     rollout = begun()
     assert (rollout.record["up"], rollout.record["down"], rollout.record["held"]) == (False, True, False)
     assert rollout.decide(OPEN).workload_patch is None
@@ -239,7 +239,7 @@ ON_DELETE: Final = {"spec": {"updateStrategy": {"type": "OnDelete"}}}
         "pods of a DaemonSet are replaced by hand",
     ],
 )
-def test_what_is_not_held_at_the_end_of_the_window(rollout: Rollout) -> None:
+def test_maintenance_window_end_does_not_hold_finished_or_foreign_rollouts(rollout: Rollout) -> None:
     found = rollout.decide(CLOSED)
     assert (found.workload_patch, found.status.rollout) == (None, None)
     assert rollout.decide(NEXT).workload_patch is None
@@ -262,7 +262,7 @@ def _by_partition(count: int) -> dict[str, Any]:
         ),
     ],
 )
-def test_how_each_kind_is_held_and_goes_on(
+def test_maintenance_window_end_holds_each_kind_in_its_own_way(
     kind: str, own: Mapping[str, Any], holds: Mapping[str, Any], goes_on: Mapping[str, Any]
 ) -> None:
     assert written(begun(kind=kind, change={"spec": own}).decide(CLOSED)) == holds
@@ -275,7 +275,7 @@ def test_how_each_kind_is_held_and_goes_on(
     assert written(changed.decide(NEXT)) == goes_on, "though another client changed the workload"
 
 
-def test_in_another_mode_nothing_is_done_and_the_status_still_says_what_holds() -> None:
+def test_paused_leaves_a_held_rollout_alone_and_says_so() -> None:
     rollout = held()
     rollout.has_spec({**IN_WINDOWS, "mode": "Paused"})
     found = rollout.decide(NEXT)
@@ -287,13 +287,13 @@ def test_in_another_mode_nothing_is_done_and_the_status_still_says_what_holds() 
     )
 
 
-def test_what_is_switched_off_meanwhile_stays_held() -> None:
+def test_update_policy_off_keeps_a_held_rollout_held() -> None:
     rollout = held()
     rollout.has_spec(merged(IN_WINDOWS, {"vpa": {"scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}))
     assert rollout.decide(NEXT).workload_patch is None
 
 
-def test_a_change_that_may_be_made_outside_of_windows_lets_the_rollout_go_on_with_it() -> None:
+def test_maintenance_window_held_rollout_goes_on_for_a_change_in_mode_auto() -> None:
     rollout = held(merged(IN_WINDOWS, {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Auto"}}}}))
     rollout.wants("2G")
     found = rollout.decide(CLOSED + dt.timedelta(hours=1))
@@ -304,14 +304,14 @@ def test_a_change_that_may_be_made_outside_of_windows_lets_the_rollout_go_on_wit
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"generation": -1}', '{"generation": "x", "since": 3}', "[" * 99_999]
 )
-def test_a_record_that_cannot_be_read_counts_as_none(text: str) -> None:
+def test_rollout_record_that_cannot_be_read_counts_as_none(text: str) -> None:
     rollout = begun()
     rollout.patch({"metadata": {"annotations": {ROLLOUT: text}}})
     assert rollout.decide(CLOSED).workload_patch is None
 
 
 # --- a size is tried on the first pods -------------------------------------------------------------------------------
-def test_the_first_pods_that_are_replaced_show_whether_the_size_is_right() -> None:
+def test_canary_of_a_rollout_holds_it_after_the_first_pods() -> None:
     rollout = Rollout(TRIED)
     rollout.decide()
     assert rollout.record["previous"] == [{"name": "app", "requests": {"memory": "1G"}, "limits": {}}]
@@ -334,7 +334,7 @@ def test_the_first_pods_that_are_replaced_show_whether_the_size_is_right() -> No
     assert rollout.decide(at(minutes=12)).workload_patch is None
 
 
-def test_a_stateful_set_replaces_no_more_than_the_first_pods() -> None:
+def test_canary_of_a_stateful_set_replaces_only_the_first_pods() -> None:
     assert (
         written(Rollout(TRIED, "StatefulSet").decide())["updateStrategy"]
         == _by_partition(3)["updateStrategy"]
@@ -342,7 +342,7 @@ def test_a_stateful_set_replaces_no_more_than_the_first_pods() -> None:
     assert written(tried(kind="StatefulSet").decide(at(minutes=11))) == _by_partition(0)
 
 
-def test_where_all_pods_are_replaced_at_once_nothing_is_held_and_all_are_tried() -> None:
+def test_canary_holds_nothing_where_all_pods_are_replaced_at_once() -> None:
     rollout = begun(TRIED, updated=PODS)
     assert rollout.decide(at(minutes=1)).workload_patch is None
     over = rollout.decide(at(minutes=11))
@@ -360,7 +360,7 @@ def out_of_memory(kind: str = "Deployment") -> list[Pod]:
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_a_size_that_fails_is_taken_back_and_not_tried_again_for_a_day(kind: str) -> None:
+def test_rolled_back_rollout_is_not_tried_again_for_a_day(kind: str) -> None:
     rollout = tried(kind=kind, pods=out_of_memory(kind))
     found = rollout.decide(at(minutes=3))
     assert rollout.memory == "1G"
@@ -378,7 +378,7 @@ def test_a_size_that_fails_is_taken_back_and_not_tried_again_for_a_day(kind: str
     assert (rollout.memory, again.workload_patch is None) == ("500M", False)
 
 
-def test_what_was_taken_back_is_known_though_the_operator_was_killed_before_it_wrote_the_status() -> None:
+def test_rolled_back_is_known_after_the_operator_was_killed_before_the_status() -> None:
     rollout = tried(pods=out_of_memory())
     before = rollout.seen.hvpa
     rollout.decide(at(minutes=3))
@@ -389,7 +389,7 @@ def test_what_was_taken_back_is_known_though_the_operator_was_killed_before_it_w
     assert rolled_back(found).count == 1
 
 
-def test_of_several_containers_only_those_that_were_changed_are_taken_back() -> None:
+def test_rolled_back_containers_are_only_those_that_were_changed() -> None:
     rollout = Rollout(TRIED)
     rollout.seen = replace(
         rollout.seen, workload=workload(PODS, [container(requests=LARGE), container("second")])
@@ -404,14 +404,14 @@ def test_of_several_containers_only_those_that_were_changed_are_taken_back() -> 
     assert [one["name"] for one in written(found)["template"]["spec"]["containers"]] == ["app"]
 
 
-def test_a_pod_that_is_not_ready_in_time_fails() -> None:
+def test_rolled_back_where_a_canary_pod_is_not_ready_in_time() -> None:
     rollout = tried(pods=first_pod(ready=False))
     assert rollout.decide(at(minutes=9)).workload_patch is None
     rollout.decide(at(minutes=11))
     assert rollout.memory == "1G"
 
 
-def test_a_size_that_is_taken_back_is_not_held_by_a_window() -> None:
+def test_maintenance_window_does_not_hold_a_size_that_is_rolled_back() -> None:
     rollout = tried(merged(IN_WINDOWS, CANARY), pods=out_of_memory())
     found = rollout.decide(CLOSED)
     assert (rollout.memory, found.status.rollout) == ("1G", None)
@@ -419,7 +419,7 @@ def test_a_size_that_is_taken_back_is_not_held_by_a_window() -> None:
     assert rollout.decide(CLOSED).workload_patch is None
 
 
-def test_a_size_that_was_tried_waits_for_the_window_with_the_other_pods() -> None:
+def test_maintenance_window_holds_the_other_pods_after_the_canary() -> None:
     rollout = tried(merged(IN_WINDOWS, CANARY))
     over = rollout.decide(CLOSED)
     assert (written(over), "previous" in rollout.record, rollout.record["held"]) == ({}, False, True)
@@ -428,13 +428,13 @@ def test_a_size_that_was_tried_waits_for_the_window_with_the_other_pods() -> Non
     assert written(rollout.decide(NEXT)) == {"paused": None}
 
 
-def test_a_canary_that_is_taken_from_the_spec_is_over() -> None:
+def test_canary_removed_from_the_spec_lets_the_rollout_go_on() -> None:
     rollout = tried()
     rollout.has_spec(BASE)
     assert written(rollout.decide(at(minutes=2))) == {"paused": None}
 
 
-def test_replicas_go_on_while_a_rollout_is_held_and_it_stays_the_operators() -> None:
+def test_canary_that_holds_a_rollout_does_not_hold_replicas() -> None:
     rollout = tried(merged(TRIED, BOTH_AXES))
     rollout.wants_replicas(8)
     assert written(rollout.decide(at(minutes=2))) == {"replicas": 6}
@@ -443,7 +443,7 @@ def test_replicas_go_on_while_a_rollout_is_held_and_it_stays_the_operators() -> 
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController"])
-def test_kinds_that_never_replace_pods_can_try_no_size(kind: str) -> None:
+def test_canary_is_impossible_for_kinds_that_never_replace_pods(kind: str) -> None:
     version = "v1" if kind == "ReplicationController" else "apps/v1"
     one = hvpa({**TRIED, "targetRef": {"apiVersion": version, "kind": kind, "name": "web"}})
     found = decided(objects(one, workload(PODS, kind=kind)))
@@ -471,7 +471,7 @@ def fallen(spec: Mapping[str, Any], memory: str = "500M") -> tuple[Rollout, list
     return rollout, asked
 
 
-def test_a_fall_to_the_template_is_held_at_the_end_of_its_window_as_well() -> None:
+def test_maintenance_window_end_holds_a_fall_to_the_template_as_well() -> None:
     rollout, asked = fallen(IN_WINDOWS)
     assert (rollout.record["down"], rollout.record["held"]) == (True, False)
     assert written(rollout.decide(CLOSED)) == {"paused": True}
@@ -490,7 +490,7 @@ def test_replicas_that_are_written_during_a_fall_carry_its_record_on() -> None:
     assert rollout.record["generation"] == rollout.target.metadata.generation
 
 
-def test_a_size_that_fails_after_the_fall_is_taken_back_in_the_template_too() -> None:
+def test_rolled_back_after_a_fall_to_the_template_too() -> None:
     rollout, asked = fallen(TRIED)
     assert written(rollout.decide(at(minutes=1))) == {"paused": True}
     rollout.replaced(1, [out_of_memory()[0], *asked[1:]])
@@ -527,7 +527,7 @@ def unschedulable(name: str, since: dt.datetime) -> Pod:
         (7, "Rollout", 0, False),
     ],
 )
-def test_a_size_that_no_node_takes_is_taken_back(
+def test_rolled_back_rollout_of_a_size_that_no_node_takes(
     minutes: int, strategy: str, small: int, is_taken_back: bool
 ) -> None:
     """Pods of 1G wait for a node, others run with 500M. Where none runs with less, nothing better is known."""
@@ -544,7 +544,7 @@ def test_a_size_that_no_node_takes_is_taken_back(
         assert rollout.decide(at(hours=1)).workload_patch is None, "not tried again for a day"
 
 
-def test_replicas_go_on_with_the_size_that_is_taken_back() -> None:
+def test_replicas_go_on_with_the_size_that_is_rolled_back() -> None:
     rollout = Rollout(merged(BASE, BOTH_AXES))
     rollout.wants("1G")
     rollout.wants_replicas(8)
@@ -555,7 +555,7 @@ def test_replicas_go_on_with_the_size_that_is_taken_back() -> None:
     assert found.events[0].message.startswith("replicas 4 -> 5, memory 1G -> 500M of app")
 
 
-def test_so_is_one_that_running_pods_were_to_get_in_place_first() -> None:
+def test_rolled_back_also_where_running_pods_were_to_be_resized_first() -> None:
     """A pod's spec names the size that it was to be resized to. It has what the kubelet says, which is 500M."""
     rollout = Rollout(merged(BASE, {"updateStrategy": {"type": "InPlaceOrRollout"}}))
     small = [running(f"old-{index}", LARGE, {"requests": SMALL}) for index in range(PODS - 1)]

@@ -119,7 +119,7 @@ def failing(how: str, minutes: float = 2, requests: Mapping[str, str] = SMALL) -
 
 
 # --- a trial begins, goes on, ends -----------------------------------------------------------------------------------
-def test_some_pods_get_the_size_first_and_the_others_keep_what_they_have() -> None:
+def test_canary_pods_get_the_size_first_and_the_others_keep_what_they_have() -> None:
     found = wants("500M", pods=pods_of(*[LARGE] * 4))
     assert desired(found).containers[0].requests == {"memory": "500M"}
     assert canary(found).pods == ("web-0", "web-1")
@@ -127,7 +127,7 @@ def test_some_pods_get_the_size_first_and_the_others_keep_what_they_have() -> No
     assert canary(found).since is None
 
 
-def test_once_they_have_had_it_for_the_duration_the_others_get_it() -> None:
+def test_canary_duration_ends_and_the_other_pods_get_the_size() -> None:
     pods = pods_of(SMALL, SMALL, LARGE, LARGE)
     first = wants("500M", begun(), pods, at(minutes=1))
     assert canary(first).since == at(minutes=1)
@@ -141,13 +141,13 @@ def test_once_they_have_had_it_for_the_duration_the_others_get_it() -> None:
     assert resized(after) == ["web-2", "web-3"]
 
 
-def test_a_pod_that_is_gone_is_no_canary_any_more() -> None:
+def test_canary_pod_that_is_gone_is_replaced_by_another() -> None:
     found = wants("500M", confirmed_at(5), pods_of(SMALL, LARGE, LARGE, first=1))
     assert (canary(found).pods, canary(found).since) == (("web-1", "web-2"), None)
     assert resized(found) == ["web-2"]
 
 
-def test_new_pods_have_the_size_before() -> None:
+def test_canary_new_pods_have_the_size_before() -> None:
     """They are created with the template's size, which is another one by now."""
     created = {"metadata": {"creationTimestamp": stamp(NOW)}}
     new = running("web-9", {"cpu": "1", "memory": "250M"}, change=created)
@@ -157,7 +157,7 @@ def test_new_pods_have_the_size_before() -> None:
     assert asked.body["spec"]["containers"][0]["resources"] == {"requests": {"memory": "1G"}}  # type: ignore[index]
 
 
-def test_another_change_waits_until_the_trial_is_over() -> None:
+def test_canary_holds_another_change_until_the_trial_is_over() -> None:
     pods = pods_of(SMALL, SMALL, LARGE)
     found = wants("250M", confirmed_at(5), pods)
     assert condition(found, "ScalingBlocked").reason == "Canary"
@@ -168,7 +168,7 @@ def test_another_change_waits_until_the_trial_is_over() -> None:
     assert canary(over).previous[0].requests == {"memory": "500M"}
 
 
-def test_a_container_that_runs_out_of_memory_does_not_wait_for_the_trial() -> None:
+def test_canary_does_not_hold_a_container_that_runs_out_of_memory() -> None:
     """It is raised, and what the trial began from is what pods go back to."""
     oom = running("web-3", LARGE, status=ended(at(minutes=-1)))
     found = wants("2G", confirmed_at(5), [*pods_of(SMALL, SMALL, LARGE), oom])
@@ -176,7 +176,7 @@ def test_a_container_that_runs_out_of_memory_does_not_wait_for_the_trial() -> No
     assert canary(found).previous[0].requests == {"memory": "1G"}
 
 
-def test_replicas_go_on_while_a_size_is_tried() -> None:
+def test_canary_does_not_hold_replicas() -> None:
     one = replace(hvpa(merged(SPEC, {"hpa": {"deploy": True}})), status=confirmed_at(5))
     target = workload(3, [container(requests=LARGE)])
     found = decided(objects(one, target, hpa(6), vpa({"app": SMALL}), pods_of(SMALL, SMALL, LARGE)))
@@ -184,7 +184,7 @@ def test_replicas_go_on_while_a_size_is_tried() -> None:
     assert found.replicas is not None
 
 
-def test_pods_that_can_not_be_resized_are_replaced_as_their_workload_does_it() -> None:
+def test_canary_ends_where_pods_can_not_be_resized_and_are_replaced() -> None:
     stuck = running("web-0", SMALL, {"requests": LARGE}, conditions=[INFEASIBLE])
     pods = [stuck, *pods_of(SMALL, SMALL, LARGE)[1:]]
     falls = wants("500M", begun(), pods, updateStrategy={"type": "InPlaceOrRollout"})
@@ -192,7 +192,7 @@ def test_pods_that_can_not_be_resized_are_replaced_as_their_workload_does_it() -
     assert patches_template(falls)
 
 
-def test_without_a_canary_in_the_spec_nothing_is_tried_and_nothing_waits() -> None:
+def test_canary_removed_from_the_spec_ends_the_trial_and_tries_nothing() -> None:
     """It was there before: the trial ends, and the pods have what was decided."""
     spec: dict[str, Any] = {"updateStrategy": {"canary": None}}
     pods = pods_of(*[LARGE] * 3)
@@ -204,7 +204,7 @@ def test_without_a_canary_in_the_spec_nothing_is_tried_and_nothing_waits() -> No
     assert len(wants("500M", pods=pods, **spec).resizes) == 3
 
 
-def test_where_there_is_nothing_to_change_nothing_is_tried() -> None:
+def test_canary_tries_nothing_where_nothing_changes() -> None:
     found = wants("1G", pods=pods_of(*[LARGE] * 3))
     assert desired(found).canary is None
     assert wants("1G", found.status, pods_of(*[LARGE] * 3)).status is found.status
@@ -219,7 +219,7 @@ def test_where_there_is_nothing_to_change_nothing_is_tried() -> None:
         ("NotReady", 11, "it is not ready"),
     ],
 )
-def test_where_a_pod_fails_all_get_back_what_they_had(how: str, minutes: float, why: str) -> None:
+def test_rolled_back_to_the_size_before_where_a_canary_pod_fails(how: str, minutes: float, why: str) -> None:
     found = wants("500M", confirmed_at(minutes), [failing(how), *pods_of(SMALL, SMALL, LARGE)[1:]])
     assert rolled_back(found).message == f"pod web-0: {why}"
     assert desired(found).canary is None
@@ -245,14 +245,14 @@ def test_where_a_pod_fails_all_get_back_what_they_had(how: str, minutes: float, 
     ],
     ids=["OOM not named", "crash loop not named", "not ready not named", "not ready yet", "before", "ended once"],
 )  # fmt: skip
-def test_what_is_no_failure(pod: Pod, spec: dict[str, Any], minutes: float) -> None:
+def test_canary_rollback_on_says_what_is_no_failure(pod: Pod, spec: dict[str, Any], minutes: float) -> None:
     pods = [pod, *pods_of(SMALL, SMALL, LARGE, LARGE)[1:]]
     found = wants("500M", confirmed_at(minutes), pods, updateStrategy={"canary": spec})
     assert found.status.rolled_back is None
 
 
 @pytest.mark.parametrize(("how", "is_back"), [("OOMKilled", False), ("CrashLoopBackOff", True)])
-def test_more_memory_that_does_not_help_is_not_taken_back(how: str, is_back: bool) -> None:
+def test_more_memory_that_does_not_help_is_not_rolled_back(how: str, is_back: bool) -> None:
     """And a larger size that failed is no step up when it is taken back."""
     first = wants("2G", pods=pods_of(*[LARGE] * 3))
     pods = [failing(how, -1, LARGER), *pods_of(LARGER, LARGER, LARGE)[1:]]
@@ -263,7 +263,7 @@ def test_more_memory_that_does_not_help_is_not_taken_back(how: str, is_back: boo
         assert (axis.last_scale_time, axis.last_scale_up_time) == (at(minutes=2), NOW)
 
 
-def test_a_size_too_near_to_what_the_first_pods_use_is_taken_back() -> None:
+def test_rolled_back_from_a_canary_size_too_near_to_what_its_pods_use() -> None:
     limits = {"cpu": "2", "memory": "1G"}
     template, pods = container(requests=LARGE, limits=limits), pods_of(*[LARGE] * 4, limits=limits)
     first = wants("500M", pods=pods, template=template)
@@ -286,13 +286,13 @@ def test_a_size_too_near_to_what_the_first_pods_use_is_taken_back() -> None:
         ("2G", 23, False),
     ],
 )
-def test_a_size_that_failed_is_not_tried_again_for_a_day(memory: str, hours: float, blocked: bool) -> None:
+def test_rolled_back_holds_a_size_that_failed_for_a_day(memory: str, hours: float, blocked: bool) -> None:
     found = wants(memory, failed_at().status, pods_of(*[LARGE] * 4), at(hours=hours))
     assert (condition(found, "ScalingBlocked").reason == "RolledBack") == blocked
     assert (not found.applied) == blocked
 
 
-def test_it_waits_twice_as_long_each_time() -> None:
+def test_rolled_back_waits_twice_as_long_each_time() -> None:
     found = failed_at()
     for count in (2, 3):
         minutes = (rolled_back(found).time - NOW).total_seconds() / 60 + (1440 << (count - 2)) + 1
@@ -305,7 +305,7 @@ def test_it_waits_twice_as_long_each_time() -> None:
     assert wants("500M", found.status, pods_of(*[LARGE] * 4), late).applied
 
 
-def test_what_fails_while_another_size_still_waits_is_no_second_try() -> None:
+def test_rolled_back_counts_once_while_another_size_still_waits() -> None:
     """It fails for the same cause, which counts once; and what failed before waits on."""
     first = failed_at()
     assert rolled_back(first).count == 1
@@ -320,9 +320,7 @@ def test_what_fails_while_another_size_still_waits_is_no_second_try() -> None:
 
 
 @pytest.mark.parametrize(("hours", "resources"), [(23, {"cpu", "memory"}), (25, {"memory"})])
-def test_a_resource_that_failed_before_waits_on_beside_one_that_fails_now(
-    hours: float, resources: set[str]
-) -> None:
+def test_rolled_back_resource_waits_on_beside_one_that_fails_now(hours: float, resources: set[str]) -> None:
     clock = Clock(at(hours=hours))
     cpu = FailedChange(container="app", resource="cpu", previous=1000, failed=4000)
     memory = FailedChange(container="app", resource="memory", previous=10**9, failed=5 * 10**8)
@@ -350,7 +348,7 @@ def no_node_takes(*pods: Pod, refused: int = 0, minutes: float = 2, **spec: Any)
     return decided(seen)
 
 
-def test_a_size_that_no_node_takes_is_taken_back() -> None:
+def test_rolled_back_from_a_size_that_no_node_takes() -> None:
     """What the pods have is desired from now on: CPU 1, and of memory the larger one. Where one pod has the size, the
     others are left alone."""
     pods = (
@@ -380,7 +378,7 @@ def test_the_size_that_pods_have_is_not_rolled_back() -> None:
     assert decision([pod], have).status.rolled_back is None
 
 
-def test_memory_that_runs_out_is_not_raised_to_a_size_that_was_rolled_back() -> None:
+def test_rolled_back_holds_the_memory_raise_of_a_starving_container() -> None:
     """The raise would fail at each reconcile, since it passes other gates."""
     starving = running("web-0", LARGE, status=ended(at(minutes=-1)))
     change = {"container": "app", "resource": "memory", "previous": 10**9, "failed": 2 * 10**9}
@@ -415,7 +413,7 @@ def deferred(name: str, cpu: str = "1") -> Pod:
     ],
     ids=["no pod", "within the timeout", "a pod has it", "no HPA adds replicas", "memory alone", "no pods"],
 )
-def test_a_size_for_which_no_node_has_room_is_taken_back_after_the_timeout(
+def test_rolled_back_from_a_size_without_room_after_update_strategy_timeout(
     pods: list[Pod], minutes: float, spec: dict[str, Any], is_back: bool
 ) -> None:
     found = no_node_takes(*pods, minutes=minutes, **spec)
@@ -429,14 +427,14 @@ def test_a_size_for_which_no_node_has_room_is_taken_back_after_the_timeout(
 
 
 @pytest.mark.parametrize(("refused", "taken_back"), [(1, False), (2, False), (3, True)])
-def test_a_size_that_the_api_server_keeps_refusing_is_taken_back(refused: int, taken_back: bool) -> None:
+def test_rolled_back_from_a_size_that_the_api_server_keeps_refusing(refused: int, taken_back: bool) -> None:
     found = no_node_takes(*pods_of(LARGE), refused=refused)
     assert (found.status.rolled_back is not None) == taken_back
     if taken_back:
         assert found.resizes == ()
 
 
-def test_replicas_serve_in_place_of_a_size_that_no_node_takes() -> None:
+def test_rolled_back_size_is_made_up_for_by_more_replicas() -> None:
     """4 pods use 4 cores of 1 each; the path has 2 pods of larger size, which no node takes: there are more of them."""
     changes = (FailedChange(container="app", resource="cpu", previous=1000, failed=1500),)
     record = RolledBack(count=1, time=at(hours=-1), message="pod web-0: no room", changes=changes)

@@ -82,7 +82,9 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("spec", STRATEGIES.values(), ids=STRATEGIES.keys())
 @pytest.mark.parametrize(("target", "upper"), [("250Mi", "200Gi"), ("1Gi", "40Gi"), ("2Gi", "3000Gi")])
-def test_lost_history_lowers_neither_request_nor_limit(spec: dict[str, Any], target: str, upper: str) -> None:
+def test_min_history_holds_request_and_limit_where_history_was_lost(
+    spec: dict[str, Any], target: str, upper: str
+) -> None:
     if "deploy" in spec.get("vpa", {}):
         one = seen(build.decoded(Vpa, _without_owner(vpa(upper, target))), spec)
     else:
@@ -100,7 +102,7 @@ def _without_owner(one: Vpa) -> dict[str, Any]:
     return document
 
 
-def test_the_time_until_then_is_in_the_gate_the_condition_and_the_next_look() -> None:
+def test_min_history_until_is_in_the_gate_the_condition_and_the_next_look() -> None:
     decision = build.decided(seen(vpa("60Gi", "1Gi")))
     # The ratio 60 is rounded up to 64: the history began 1 day / 63 ago, at 09:37:09, and is an hour long at 10:37:09.
     assert held(decision) == [("vertical", "MinHistory", "10:37:08")]
@@ -109,7 +111,7 @@ def test_the_time_until_then_is_in_the_gate_the_condition_and_the_next_look() ->
     assert 2228 < decision.recheck_after.total_seconds() < 2229
 
 
-def test_it_is_lowered_once_the_history_is_long_enough() -> None:
+def test_min_history_that_is_over_lets_requests_be_lowered() -> None:
     first = seen(vpa("60Gi", "1Gi"))
     later = build.NOW + dt.timedelta(minutes=38)
     decision = build.decided(build.apply(first, build.decided(first)), later)
@@ -119,7 +121,7 @@ def test_it_is_lowered_once_the_history_is_long_enough() -> None:
     assert [one.short_since for one in axis(decision).history] == [None]
 
 
-def test_a_history_that_is_back_is_trusted_at_once() -> None:
+def test_min_history_ends_at_once_when_the_history_is_back() -> None:
     first = seen(vpa("200Gi"))
     after = build.apply(first, build.decided(first))
     back = replace(after, vpas=(vpa("3Gi", "2Gi"),))
@@ -129,7 +131,7 @@ def test_a_history_that_is_back_is_trusted_at_once() -> None:
 
 
 @pytest.mark.parametrize(("target", "expected"), [("5Gi", 5 * GIB), ("4Gi", 4 * GIB)])
-def test_increases_continue(target: str, expected: int) -> None:
+def test_min_history_does_not_hold_increases(target: str, expected: int) -> None:
     decision = build.decided(seen(vpa("4000Gi", target)))
     assert memory_of(decision)[0] == pytest.approx(expected, abs=1000)
 
@@ -137,7 +139,7 @@ def test_increases_continue(target: str, expected: int) -> None:
 @pytest.mark.parametrize(
     ("ratio", "is_lowered"), [(1.1, True), (2, True), (20, True), (26, True), (30, False), (1441, False)]
 )
-def test_an_hour_of_history_is_enough(ratio: float, is_lowered: bool) -> None:
+def test_min_history_default_is_an_hour(ratio: float, is_lowered: bool) -> None:
     decision = build.decided(seen(vpa(str(int(ratio * GIB)), str(GIB))))
     assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
 
@@ -145,7 +147,7 @@ def test_an_hour_of_history_is_enough(ratio: float, is_lowered: bool) -> None:
 @pytest.mark.parametrize(
     ("min_history", "is_lowered"), [("0s", True), ("30m", True), ("1h", False), ("24h", False)]
 )
-def test_how_much_is_enough_can_be_set(min_history: str, is_lowered: bool) -> None:
+def test_min_history_of_the_spec_says_how_much_is_enough(min_history: str, is_lowered: bool) -> None:
     spec = {"vpa": {"scaleDown": {"minHistory": min_history}}}
     decision = build.decided(seen(vpa("40Gi", "1Gi"), spec))
     assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
@@ -168,26 +170,26 @@ def _recommendation(one: Vpa) -> dict[str, Any]:
     return found
 
 
-def test_an_upper_bound_at_maxAllowed_hides_how_short_the_history_is() -> None:
+def test_min_history_is_judged_by_an_upper_bound_capped_by_max_allowed() -> None:
     # By 8Gi / 500Mi it would be 1.5 hours.
     assert memory_of(build.decided(capped("8Gi", "500Mi", maxAllowed="8Gi")))[0] == 3 * GIB
     assert memory_of(build.decided(capped("8Gi", "2Gi", maxAllowed="8Gi")))[0] == TWO_GIB
 
 
-def test_what_maxAllowed_itself_takes_is_taken() -> None:
+def test_min_history_does_not_hold_a_target_capped_by_max_allowed() -> None:
     assert memory_of(build.decided(capped("2Gi", "2Gi", "6Gi", maxAllowed="2Gi")))[0] == 2 * GIB
 
 
-def test_an_upper_bound_at_minAllowed_says_nothing() -> None:
+def test_min_history_ignores_an_upper_bound_at_min_allowed() -> None:
     assert memory_of(build.decided(capped("2Gi", "2Gi", "10Mi", minAllowed="2Gi")))[0] == TWO_GIB
 
 
-def test_a_target_at_minAllowed_is_compared_by_what_it_would_be() -> None:
+def test_min_history_compares_a_target_at_min_allowed_by_its_uncapped_target() -> None:
     decision = build.decided(capped("60Gi", "2Gi", "1Gi", minAllowed="2Gi"))
     assert memory_of(decision)[0] == 3 * GIB, "60, and not 30"
 
 
-def test_both_resources_have_one_history() -> None:
+def test_min_history_is_one_for_both_resources() -> None:
     """The bound of memory is capped by a flag; that of CPU is not."""
     bounds = {"target": ("250Mi", "25m"), "uncappedTarget": ("250Mi", "25m"), "upperBound": ("2Gi", "30")}
     one: dict[str, Any] = {"containerName": "app"}
@@ -198,7 +200,7 @@ def test_both_resources_have_one_history() -> None:
     assert decision.containers["app"].requests["cpu"] == 500
 
 
-def test_a_bound_that_jumps_tenfold_is_lost_history_whatever_caps_it() -> None:
+def test_min_history_starts_anew_when_the_bound_jumps_tenfold() -> None:
     calm = seen(vpa("3400Mi", "3Gi"))
     known = build.apply(calm, build.decided(calm))
     jumped = replace(known, vpas=(vpa("4Gi", "250Mi"),))  # a flag caps it at 4Gi, 16 times the target
@@ -211,7 +213,7 @@ def test_a_bound_that_jumps_tenfold_is_lost_history_whatever_caps_it() -> None:
     assert memory_of(over)[0] < 3 * GIB
 
 
-def test_memory_that_ran_out_is_raised_by_the_request_where_the_target_lost_its_history() -> None:
+def test_min_history_does_not_hold_a_raise_of_memory_that_ran_out() -> None:
     containers = workload().spec.template.spec.containers
     own = [
         build.container("app", dict(one.resources.requests), dict(one.resources.limits)) for one in containers
@@ -224,7 +226,7 @@ def test_memory_that_ran_out_is_raised_by_the_request_where_the_target_lost_its_
     assert memory_of(decision)[0] > 3 * GIB
 
 
-def test_replicas_do_not_fall_by_targets_of_a_lost_history() -> None:
+def test_min_history_holds_replicas_that_follow_targets_of_a_lost_history() -> None:
     intervals = [
         {"maxReplicas": 2, "maxResources": {"memory": "4Gi"}},
         {"maxReplicas": 6, "maxResources": {"memory": "4Gi"}},
@@ -289,7 +291,7 @@ def test_bounds_that_are_no_quantities_say_nothing(upper: str, target: str, unca
     st.lists(st.tuples(st.floats(1, 1e12), st.booleans(), st.integers(0, 200_000)), min_size=1, max_size=12),
     st.sampled_from([dt.timedelta(0), HOUR, DAY, 200 * DAY, dt.timedelta(hours=2_562_047)]),
 )
-def test_whatever_the_bounds_do_a_decrease_waits_no_longer_than_minHistory_after_the_last_change(
+def test_min_history_is_the_longest_wait_after_the_last_change_of_the_bounds(
     course: list[tuple[float, bool, int]], min_history: dt.timedelta
 ) -> None:
     records: tuple[TrustedHistory, ...] = ()
@@ -353,13 +355,15 @@ CHECKPOINTS: dict[str, tuple[VpaCheckpoint, str, bool]] = {
 
 
 @pytest.mark.parametrize(("saved", "upper", "is_lowered"), CHECKPOINTS.values(), ids=CHECKPOINTS.keys())
-def test_a_checkpoint_tells_the_history_itself(saved: VpaCheckpoint, upper: str, is_lowered: bool) -> None:
+def test_min_history_is_judged_by_the_checkpoint_where_there_is_one(
+    saved: VpaCheckpoint, upper: str, is_lowered: bool
+) -> None:
     decision = build.decided(replace(seen(vpa(upper, "1Gi")), checkpoints=(saved,)))
     assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
 
 
 @pytest.mark.parametrize(("minutes", "is_lowered"), [(5, True), (15, False)])
-def test_a_checkpoint_that_is_older_than_the_recommendation_is_of_another_history(
+def test_min_history_ignores_a_checkpoint_older_than_the_recommendation(
     minutes: int, is_lowered: bool
 ) -> None:
     entry = {

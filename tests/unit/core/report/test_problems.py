@@ -71,7 +71,7 @@ def test_the_problems_of_a_status(status: HvpaStatus, found: set[tuple[str, str]
         ("MinChange", "horizontal", None, "5", "9", False),
     ],
 )
-def test_much_more_cpu_or_replicas_held_back_by_a_pause_is_a_shortage(
+def test_paused_that_holds_much_more_cpu_or_replicas_is_a_shortage(
     reason: str, axis: Axis, resource: str | None, current: str | None, wanted: str | None, is_short: bool
 ) -> None:
     entry = BlockedScaling(

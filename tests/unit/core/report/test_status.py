@@ -106,7 +106,7 @@ def test_a_condition_has_the_generation_that_it_is_about(generation: int, report
     assert {entry.observed_generation for entry in status.conditions} == {reported}
 
 
-def test_overlapping_intervals_are_reported_once() -> None:
+def test_weight_based_scaling_intervals_that_overlap_are_reported_once() -> None:
     rows = [{"vpaWeight": 50, "lastReplicaCount": 5}, {"vpaWeight": 20, "startReplicaCount": 3}]
     spec = {"weightBasedScalingIntervals": rows}
     first = build.decided(usual(spec))
@@ -161,7 +161,7 @@ def test_where_scaling_stops_that_is_reported_and_not_that_nothing_is_held_back(
     assert reasons(decision) == expected
 
 
-def test_an_event_has_until_when_something_is_held() -> None:
+def test_stabilization_window_event_says_until_when() -> None:
     status = {"axes": {"horizontal": {"lastScaleTime": build.stamp(NOW)}}}
     spec = {"replicas": 6, "hpa": {"scaleUp": {"stabilizationDuration": "5m"}}, "vpa": {"deploy": False}}
     seen = build.objects(build.hvpa(spec, status), None, build.hpa(6, 100))

@@ -244,7 +244,7 @@ def test_there_are_no_false_alarms(changes: dict[str, Any], removed: tuple[str, 
         ([interval(5, 3, 4), interval(5, 7, 9)], {"spec.hpa": {"name": "h"}}, [(5, 6)]),
     ],
 )
-def test_holes_are_counted_within_the_bounds_that_are_known(
+def test_weight_based_scaling_intervals_holes_are_counted_within_known_bounds(
     intervals: list[dict[str, Any]], changes: dict[str, Any], found: list[tuple[int, int]]
 ) -> None:
     assert holes(spec_of({INTERVALS: intervals, **changes})) == found

@@ -62,7 +62,7 @@ def test_the_defaults_of_a_spec_that_says_nothing() -> None:
     assert reserves(spec(), FIRST) == {}
 
 
-def test_an_overlap_that_is_set_takes_the_place_of_the_default() -> None:
+def test_trajectory_overlap_that_is_set_replaces_the_default() -> None:
     given = spec(
         trajectory={"overlap": {"cpu": {"value": "250m"}, "memory": {"value": "1Mi", "percentage": 30}}}
     )
@@ -72,7 +72,7 @@ def test_an_overlap_that_is_set_takes_the_place_of_the_default() -> None:
     )
 
 
-def test_containers_share_a_pods_base_usage_as_they_share_its_requests() -> None:
+def test_trajectory_base_resources_per_replica_are_shared_by_containers() -> None:
     given = spec(trajectory={"baseResourcesPerReplica": {"cpu": {"value": "101m", "percentage": 5}}})
     assert reserves(given, FIRST) == {CPU: Margin(76, 5), SIDE: Margin(26, 5)}
     assert reserves(given, {CPU: 0}) == {CPU: Margin(0, 5)}
@@ -110,7 +110,7 @@ def test_without_weights_it_is_weight_50_or_where_there_is_no_hpa_all_vertical()
     assert path(bare, item(CPU), vertical_only=True).point({CPU: 6000}) == Point(1, {CPU: 6000}, CPU, ())
 
 
-def test_the_five_row_table_serves_4_cpu_and_26gi_with_4_replicas() -> None:
+def test_trajectory_intervals_of_five_rows_serve_4_cpu_and_26gi_with_4_replicas() -> None:
     found = path_of(
         written(*ROWS), (item(CPU), item(MEMORY)), {CPU: 500, MEMORY: 2 * GIB}, Bounds(1, 5), False
     )
@@ -121,7 +121,7 @@ def test_the_five_row_table_serves_4_cpu_and_26gi_with_4_replicas() -> None:
     assert 26 * GIB <= 4 * point.sizes[MEMORY] <= 26 * GIB + 4 * 1000
 
 
-def test_containers_share_a_pods_largest_resources() -> None:
+def test_trajectory_intervals_max_resources_are_shared_by_containers() -> None:
     rows = [
         {"maxReplicas": 2, "maxResources": {"cpu": "1"}},
         {"maxReplicas": 4, "maxResources": {"cpu": "1001m"}},
@@ -133,7 +133,7 @@ def test_containers_share_a_pods_largest_resources() -> None:
     assert [tiny.curves[key].top(2) for key in (CPU, SIDE)] == [1, 1]
 
 
-def test_horizontal_only_stretches_have_a_fixed_size() -> None:
+def test_trajectory_intervals_with_horizontal_only_have_a_fixed_size() -> None:
     found = path(
         written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}, "extrapolation": "horizontalOnly"}),
         item(CPU),
@@ -141,14 +141,14 @@ def test_horizontal_only_stretches_have_a_fixed_size() -> None:
     assert found.sizes(2, {CPU: 1}) == {CPU: 600}  # three of four millicores are this container's
 
 
-def test_a_resource_that_is_not_written_is_all_vertical() -> None:
+def test_trajectory_intervals_without_a_resource_leave_it_all_vertical() -> None:
     found = path(written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}}), item(CPU), item(MEMORY))
     assert found.point({CPU: 1000, MEMORY: 7 * GIB}).replicas == 2
     assert found.curves[MEMORY].top(1) is None
 
 
 @pytest.mark.parametrize(("quantity", "top"), [("0.0005", 1), ("500.5m", 501)])
-def test_quantities_are_rounded_up(quantity: str, top: int) -> None:
+def test_trajectory_intervals_quantities_are_rounded_up(quantity: str, top: int) -> None:
     found = path_of(
         written({"maxReplicas": 1, "maxResources": {"cpu": quantity}}), (item(CPU),), {CPU: 9}, TEN, False
     )

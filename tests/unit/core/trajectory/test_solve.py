@@ -88,7 +88,7 @@ def test_five_cores_at_weight_50_are_three_pods_of_five_thirds_from_wherever_it_
     assert wanted(build.decided(later)) == (3, {CPU: 1667})
 
 
-def test_4_cpu_and_26gi_take_4_replicas_of_the_five_row_table() -> None:
+def test_trajectory_intervals_of_five_rows_take_4_replicas_for_4_cpu_and_26gi() -> None:
     """And one more, as long as the pod that is there has 2Gi: 3 of 6.5Gi and that one serve less than 26Gi."""
     readings = [value("cpu", "500m", "4"), value("memory", "2Gi", "26Gi")]
     seen = state(1, [app("500m", "2Gi")], readings, {"app": {"cpu": "4", "memory": "26Gi"}}, TABLE)
@@ -120,7 +120,7 @@ def test_a_metric_of_two_containers_requires_replicas_for_their_total(
     assert len({(item.usual_replicas, item.present_replicas) for item in view(decision).items}) == 1
 
 
-def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
+def test_trajectory_intervals_without_an_hpa_serve_the_usual_demand() -> None:
     spec = {**TABLE, "hpa": {"deploy": False}}
     decision = build.decided(
         state(1, [app("500m", "2Gi")], [], {"app": {"cpu": "4", "memory": "26Gi"}}, spec)
@@ -140,7 +140,7 @@ def test_the_demand_of_each_metric_is_reported_for_the_recent_minutes() -> None:
     assert decide(2, None, "1").called_for is None
 
 
-def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
+def test_trajectory_without_intervals_and_an_hpa_keeps_replicas() -> None:
     spec = {"hpa": {"deploy": False}, "weightBasedScalingIntervals": None}
     decision = decide(2, None, "4", spec)
     assert (wanted(decision), requests(decision)) == ((2, {}), {"cpu": 4000})

@@ -31,7 +31,7 @@ REPLICAS: Final[Cases] = {
 
 
 @pytest.mark.parametrize(("current", "desired", "percent", "expected"), REPLICAS.values(), ids=REPLICAS)
-def test_replicas_are_blended_and_rounded_towards_the_desired_ones(
+def test_weight_blends_replicas_rounded_towards_the_desired_ones(
     current: int, desired: int, percent: int, expected: int
 ) -> None:
     assert blend_replicas(current, desired, percent * PPM) == expected
@@ -52,7 +52,7 @@ REQUESTS: Final[Cases] = {
 @pytest.mark.parametrize(
     ("resource", "current", "target", "percent", "expected"), REQUESTS.values(), ids=REQUESTS
 )
-def test_requests_are_blended_in_whole_units(
+def test_weight_blends_requests_in_whole_units(
     resource: Any, current: int, target: int, percent: int, expected: int
 ) -> None:
     assert blend_request(resource, current, target, percent * PPM) == expected
@@ -83,7 +83,7 @@ LIMITS: Final[Cases] = {
 @pytest.mark.parametrize(
     ("wanted", "old_request", "old_limit", "gap", "expected"), LIMITS.values(), ids=LIMITS
 )
-def test_limits_follow_requests(
+def test_limits_requests_gap_scale_params_or_the_ratio_set_the_limit(
     wanted: int, old_request: int | None, old_limit: int | None, gap: CpuParams, expected: int | None
 ) -> None:
     assert scale_limit("cpu", wanted, old_request, old_limit, gap) == expected
@@ -106,7 +106,9 @@ BOUNDS: Final[Cases] = {
 
 
 @pytest.mark.parametrize(("bounds", "wanted", "expected"), BOUNDS.values(), ids=BOUNDS)
-def test_requests_stay_inside_their_bounds(bounds: RequestBounds, wanted: int, expected: int) -> None:
+def test_min_allowed_max_allowed_and_a_fixed_limit_bound_requests(
+    bounds: RequestBounds, wanted: int, expected: int
+) -> None:
     assert bounds.clamp(wanted) == expected
 
 
@@ -122,7 +124,7 @@ THRESHOLDS: Final[Cases] = {
 
 
 @pytest.mark.parametrize(("value", "percentage", "current", "expected"), THRESHOLDS.values(), ids=THRESHOLDS)
-def test_the_threshold_is_the_smaller_of_value_and_percentage(
+def test_min_change_threshold_is_the_smaller_of_value_and_percentage(
     value: int | None, percentage: int | None, current: int, expected: int
 ) -> None:
     assert threshold(value, percentage, current) == expected

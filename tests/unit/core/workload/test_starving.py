@@ -141,7 +141,7 @@ def test_whether_a_pod_has_at_least_the_templates_memory(
 
 
 # --- once, and for a day ---------------------------------------------------------------------------------------------
-def test_an_oom_counts_for_a_day_and_time_ends_it() -> None:
+def test_out_of_memory_counts_for_a_day() -> None:
     clock, template = Clock(NOW), build.workload().spec.template.spec.containers
     young = pod(killed(when=stamp(at(hours=-23))))
     assert starving_containers(clock, [young], template, {}) == {"app": at(hours=-23)}
@@ -150,7 +150,7 @@ def test_an_oom_counts_for_a_day_and_time_ends_it() -> None:
     assert starving([pod(evicted(LOW, startTime=stamp(at(days=-18)), conditions=[]))]) == {}
 
 
-def test_an_oom_that_a_wrong_clock_dates_in_the_future_does_not_count_yet() -> None:
+def test_out_of_memory_dated_in_the_future_does_not_count_yet() -> None:
     assert starving([pod(killed(when=stamp(at(hours=1))))]) == {}
 
 
@@ -178,7 +178,7 @@ def test_a_pod_that_can_t_get_the_raised_memory_does_not_run_out_of_it() -> None
         ),
     ],
 )
-def test_an_oom_before_the_last_raise_does_not_count_again(
+def test_out_of_memory_before_the_last_raise_does_not_count_again(
     axis: dict[str, Any], in_place: bool, expected: dict[str, dt.datetime]
 ) -> None:
     containers = build.workload(containers=[build.container(), build.container("proxy")])

@@ -29,13 +29,13 @@ def both(cpu: str, memory: str, now: dt.datetime = NOW, **rest: Any) -> Decision
     return build.decided(seen, now)
 
 
-def test_a_step_is_judged_as_a_whole_and_small_changes_go_along() -> None:
+def test_min_change_judges_a_step_as_a_whole_and_small_changes_go_along() -> None:
     assert requests(both("1600m", "1300Mi")) == {"cpu": 1600, "memory": 1300 * MIB // 1000 * 1000 + 1000}
     assert requests(both("1300m", "1600Mi"))["cpu"] == 1300
     assert held(both("1300m", "1600Mi")) == []
 
 
-def test_what_is_near_goes_along_and_never_alone() -> None:
+def test_min_change_lets_a_near_size_go_along_and_never_alone() -> None:
     assert requests(both("1600m", "1050Mi"))["memory"] == 1050 * MIB // 1000 * 1000 + 1000
     alone = both("1050m", "1050Mi")
     assert requests(alone) == {"cpu": 1000, "memory": GIB}
@@ -55,7 +55,7 @@ def test_a_size_on_the_path_that_differs_by_a_rounding_is_the_present_one() -> N
     assert (item.current, item.size) == (GIB, GIB)
 
 
-def test_a_step_of_which_each_change_is_too_small_waits_for_its_timeout() -> None:
+def test_min_change_timeout_of_a_step_of_which_each_change_is_too_small() -> None:
     first = both("1300m", "1300Mi")
     assert requests(first) == {"cpu": 1000, "memory": GIB}
     assert held(first) == [("up", "cpu", "MinChange"), ("up", "memory", "MinChange")]
@@ -79,7 +79,7 @@ def test_min_change_is_by_default_at_most_20_percent(request_: str, target: str,
     assert (decision.workload_patch is None) is is_held
 
 
-def test_what_goes_along_passes_no_other_gate() -> None:
+def test_update_policy_off_holds_a_small_change_that_would_go_along() -> None:
     spec = {"vpa": {**LIMITED["vpa"], "scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
     seen = state(
         2,
@@ -107,7 +107,7 @@ def raised(hours: float, *, killed: bool = False, target: str = "1Gi") -> Decisi
     )
 
 
-def test_memory_that_was_raised_is_not_taken_back_for_a_day() -> None:
+def test_out_of_memory_holds_lower_memory_for_a_day_after_a_raise() -> None:
     young = raised(23)
     assert held(young) == [("down", "memory", "OutOfMemory")]
     assert young.blocked[0].until == at(hours=1)
@@ -117,7 +117,7 @@ def test_memory_that_was_raised_is_not_taken_back_for_a_day() -> None:
     assert requests(raised(23, target="3Gi"))["memory"] == 3 * GIB // 1000 * 1000 + 1000
 
 
-def test_a_container_that_runs_out_again_is_raised_again() -> None:
+def test_out_of_memory_again_is_raised_again_unless_recent_raise_holds_it() -> None:
     assert requests(raised(23, killed=True))["memory"] == 2_576_981_000  # a fifth more, in whole kilobytes
     early = raised(1 / 12, killed=True)
     assert requests(early)["memory"] == 2 * GIB
@@ -125,7 +125,7 @@ def test_a_container_that_runs_out_again_is_raised_again() -> None:
     assert (early.blocked[0].until, early.blocked[0].wanted) == (at(minutes=5), 2_576_981_000)
 
 
-def test_in_place_it_is_raised_by_a_fifth_once_in_ten_minutes_too() -> None:
+def test_recent_raise_in_place_holds_the_next_raise_for_ten_minutes() -> None:
     def raised_again(seconds: int) -> Decision:
         status = {
             "axes": {"vertical": {"overrides": [{"container": "app", "time": stamp(at(seconds=-seconds))}]}}
@@ -160,7 +160,7 @@ def starving(memory: str, target: str, *measured: Any, resizes: bool = True) -> 
         ("1Gi", "256Mi", 1_073_741_824),
     ],
 )
-def test_memory_that_no_metric_measures_is_raised_by_6_4_and_asks_for_no_replicas(
+def test_out_of_memory_raises_unmeasured_memory_and_no_replicas(
     memory: str, target: str, expected: int, resizes: bool
 ) -> None:
     decision = starving(memory, target, value("cpu", "1", "1"), resizes=resizes)
@@ -169,7 +169,7 @@ def test_memory_that_no_metric_measures_is_raised_by_6_4_and_asks_for_no_replica
     assert decision.replicas.target == 2
 
 
-def test_memory_that_a_metric_measures_is_raised_to_what_is_measured_if_that_is_more() -> None:
+def test_out_of_memory_raises_measured_memory_to_what_is_measured() -> None:
     """Two pods of 256Mi use 256Mi each of a target of 128Mi: that takes 1Gi together, 2 x 512Mi at weight 100."""
     decision = starving("256Mi", "256Mi", value("memory", "128Mi", "256Mi"))
     found = requests(decision)["memory"]
@@ -180,14 +180,14 @@ def test_memory_that_a_metric_measures_is_raised_to_what_is_measured_if_that_is_
 
 
 @pytest.mark.parametrize("resizes", [True, False])
-def test_measured_memory_that_ran_out_is_raised_to_the_vpas_target(resizes: bool) -> None:
+def test_out_of_memory_raises_measured_memory_to_the_vpas_target(resizes: bool) -> None:
     """Two pods of 256Mi use 1Mi each since, for which the path has its smallest size."""
     decision = starving("256Mi", "1Gi", value("memory", "128Mi", "1Mi"), resizes=resizes)
     assert requests(decision)["memory"] == GIB // 1000 * 1000 + 1000
 
 
 @pytest.mark.parametrize("resizes", [True, False])
-def test_a_crash_loop_doubles_memory_in_ten_minutes_at_most(resizes: bool) -> None:
+def test_recent_raise_lets_a_crash_loop_double_memory_in_ten_minutes_at_most(resizes: bool) -> None:
     """3 x 256Mi became 3 x 356Mi a minute ago; by 30 OOMs the VPA's target is 4Gi since."""
     raised = {"container": "app", "time": stamp(at(minutes=-1)), "memory": "356Mi"}
 
@@ -209,7 +209,7 @@ def test_a_crash_loop_doubles_memory_in_ten_minutes_at_most(resizes: bool) -> No
     assert requests(after("712Mi", minutes=9))["memory"] >= 4 * GIB, "which the VPA has recommended for long"
 
 
-def test_a_starving_container_passes_what_holds_others() -> None:
+def test_out_of_memory_raise_passes_the_stabilization_window_with_trajectory() -> None:
     made = [app("1", "1Gi")]
     pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-1", containers=made)]
     spec = {"vpa": {"scaleUp": {"stabilizationDuration": "1h"}}}
@@ -226,7 +226,7 @@ def test_a_starving_container_passes_what_holds_others() -> None:
     assert requests(build.decided(seen)) == {"cpu": 1000, "memory": 1_288_491_000}
 
 
-def test_memory_that_was_raised_is_not_lowered_along_with_other_changes_either() -> None:
+def test_out_of_memory_holds_lower_memory_along_with_other_changes() -> None:
     status = {"axes": {"vertical": {"overrides": [{"container": "app", "time": stamp(at(hours=-2))}]}}}
     made = [app("1", "2Gi")]
     pods = [build.pod("web-0", containers=made), build.pod("web-1", containers=made)]
@@ -261,7 +261,7 @@ def test_replicas_fall_as_if_failed_pods_were_full(resizes: bool, expected: list
     assert [one.replicas.target for one in decisions] == expected  # type: ignore[union-attr]
 
 
-def test_the_status_says_that_pods_failed() -> None:
+def test_measurement_holds_fewer_replicas_and_says_that_pods_failed() -> None:
     found = failing(4, resizes=True)
     assert ("down", "replicas", "Measurement") in held(found)
     assert "4 that are new or failed recently" in view(found).because
@@ -274,20 +274,20 @@ def test_in_place_no_size_is_lowered_where_more_than_a_tenth_failed() -> None:
     assert requests(failing(2, resizes=True))["cpu"] == 2000
 
 
-def test_in_place_replicas_wait_for_the_measurement_of_a_step_and_then_of_failed_pods() -> None:
+def test_measurement_in_place_waits_for_a_step_and_then_for_failed_pods() -> None:
     for stepped, replicas, until in ((20, 10, at(seconds=40)), (60, 3, at(minutes=5))):
         decision = failing(1, resizes=True, stepped=stepped)
         assert (decision.replicas.target, held(decision)) == (replicas, [("down", "replicas", "Measurement")])  # type: ignore[union-attr]
         assert decision.blocked[0].until == until
 
 
-def test_measured_memory_that_was_raised_in_place_is_not_taken_back_for_a_day_either() -> None:
+def test_out_of_memory_in_place_holds_lower_measured_memory_for_a_day() -> None:
     assert ("down", "memory", "OutOfMemory") in held(failing(1, resizes=True, raised=True))
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, 4), ("2Gi", 4), ("4Gi", 8)])
 @pytest.mark.parametrize("utilized", [True, False])
-def test_memory_that_ran_out_at_its_largest_size_counts_up_to_its_limit(
+def test_out_of_memory_at_the_largest_size_counts_up_to_the_limit(
     limit: str | None, expected: int, utilized: bool
 ) -> None:
     """4 pods of 2Gi, which maxAllowed is, ran out of memory a minute ago, and use nothing since."""

@@ -56,7 +56,7 @@ def test_max_step_goes_the_way_in_parts() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "expected"), [(1, 3), (9, 6)])
-def test_a_count_outside_the_bounds_is_brought_inside_at_once(replicas: int, expected: int) -> None:
+def test_stabilization_window_does_not_hold_a_count_outside_the_bounds(replicas: int, expected: int) -> None:
     held_back = {"stabilizationDuration": "1h"}
     hpa = {
         "scaleUp": held_back,
@@ -67,7 +67,7 @@ def test_a_count_outside_the_bounds_is_brought_inside_at_once(replicas: int, exp
     assert count(decided(replicas, "1", hpa, status=last)) == expected
 
 
-def test_a_starving_container_lets_replicas_pass_the_stabilization_window() -> None:
+def test_stabilization_window_does_not_hold_replicas_of_a_starving_container() -> None:
     window = {"scaleUp": {"stabilizationDuration": "1h"}}
     last = {"axes": {"horizontal": {"lastScaleTime": stamp(at(minutes=-10))}}}
     made = [app("1")]

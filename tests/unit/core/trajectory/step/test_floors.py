@@ -48,7 +48,7 @@ def idle(replicas: int, used: str, spec: Mapping[str, Any], **rest: Any) -> Deci
 
 
 @pytest.mark.parametrize("resizes", [False, True])
-def test_more_replicas_of_the_sizes_that_the_demand_takes(resizes: bool) -> None:
+def test_schedule_floor_with_trajectory_adds_replicas_and_keeps_sizes(resizes: bool) -> None:
     without, floored = grown({"trajectory": EXACT}, resizes=resizes), grown(floor(6), resizes=resizes)
     assert (count(without), count(floored)) == (3 if resizes else 4, 6)
     assert requests(floored) == requests(without)
@@ -62,18 +62,18 @@ def test_more_replicas_of_the_sizes_that_the_demand_takes(resizes: bool) -> None
     ("spec", "expected"),
     named({"above the floor": (floor(2), 4), "never above maxReplicas": (floor(50), 10)}),
 )
-def test_the_count_is_the_larger_of_demand_and_floor(spec: dict[str, Any], expected: int) -> None:
+def test_schedule_floor_or_demand_the_larger_count_is_set(spec: dict[str, Any], expected: int) -> None:
     assert count(grown(spec)) == expected
 
 
 @pytest.mark.parametrize("resizes", [False, True])
-def test_it_is_kept_at_the_floor(resizes: bool) -> None:
+def test_schedule_floor_keeps_the_count(resizes: bool) -> None:
     decision = idle(5, "100m", floor(5), resizes=resizes)
     assert (count(decision), held(decision)) == (5, [] if resizes else [("down", "cpu", "SustainedDemand")])
     assert count(idle(5, "100m", {"trajectory": EXACT}, resizes=resizes)) < 5
 
 
-def test_what_waits_for_a_measurement_ends_at_the_floor() -> None:
+def test_measurement_holds_replicas_down_to_the_schedule_floor() -> None:
     for spec, expected in ((floor(5), []), (floor(2), [("down", "replicas", "Measurement")])):
         assert held(idle(5, "100m", spec, status=LATELY)) == expected
 
@@ -81,7 +81,9 @@ def test_what_waits_for_a_measurement_ends_at_the_floor() -> None:
 @pytest.mark.parametrize(
     ("least", "expected"), [(1, [("PodReplacement", 3)]), (4, [("PodReplacement", 4)]), (6, [])]
 )
-def test_what_waits_for_larger_pods_ends_at_the_floor(least: int, expected: list[tuple[str, int]]) -> None:
+def test_pod_replacement_holds_replicas_down_to_the_schedule_floor(
+    least: int, expected: list[tuple[str, int]]
+) -> None:
     """6 pods of 1 core use 5.4: the path has 3 larger ones."""
     decision = build.decided(one_core(6, "900m", "900m", floor(least)))
     assert (count(decision), [(one.reason, one.wanted) for one in decision.blocked]) == (6, expected)
@@ -96,18 +98,18 @@ def test_what_waits_for_larger_pods_ends_at_the_floor(least: int, expected: list
         }
     ),
 )
-def test_the_floor_is_held_by(spec: dict[str, Any], reason: str) -> None:
+def test_schedule_floor_is_held_by_paused_and_update_policy(spec: dict[str, Any], reason: str) -> None:
     decision = idle(1, "500m", floor(5, **spec))
     assert count(decision) == 1
     assert ("up", "replicas", reason) in held(decision)
 
 
-def test_the_stabilization_window_does_not_hold_it() -> None:
+def test_stabilization_window_does_not_hold_the_schedule_floor() -> None:
     spec = floor(5, hpa={"scaleUp": {"stabilizationDuration": "1h"}})
     assert count(idle(1, "500m", spec, status=LATELY)) == 5
 
 
-def test_a_path_that_is_written_out_needs_no_hpa() -> None:
+def test_schedule_floor_with_trajectory_intervals_needs_no_hpa() -> None:
     rows = [{"maxReplicas": 8, "maxResources": {"cpu": "2", "memory": "2Gi"}}]
     entry = {"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 5}
     spec = {
@@ -120,7 +122,7 @@ def test_a_path_that_is_written_out_needs_no_hpa() -> None:
     assert count(build.decided(alone)) == 5
 
 
-def test_an_event_names_the_floor_and_what_the_demand_takes() -> None:
+def test_schedule_floor_is_named_in_the_event_beside_the_demand() -> None:
     events = idle(1, "500m", floor(5)).events
     [event] = [one for one in events if one.reason == "ScaledOut" and one.involved is None]
     assert "; at least 5 until 2026-11-21T11:00:00Z, by entry 1 of spec.hpa.schedule; HPA: " in event.message

@@ -101,7 +101,7 @@ def test_smaller_pods_and_fewer_of_them_go_together_as_far_as_both_serve() -> No
         (axis("hpa", "scaleUp", minChange={"replicas": {"value": 4}}), 60, "MinChange"),
     ],
 )
-def test_where_more_replicas_are_held_pods_grow_instead(
+def test_each_gate_that_holds_more_replicas_makes_pods_grow_instead(
     spec: dict[str, Any], minutes: float, reason: str
 ) -> None:
     decision = grown(spec, minutes)
@@ -110,26 +110,26 @@ def test_where_more_replicas_are_held_pods_grow_instead(
     assert recommended(decision) == (4, {"cpu": "1667m"})
 
 
-def test_a_count_that_is_held_for_five_minutes_is_waited_for() -> None:
+def test_stabilization_window_of_five_minutes_is_waited_for_without_larger_pods() -> None:
     decision = grown(axis("hpa", "scaleUp", stabilizationDuration="10m"), 5)
     assert outcome(decision) == (1, 1667)
     assert held(decision) == [("up", "replicas", "StabilizationWindow")]
     assert decision.recheck_after == dt.timedelta(minutes=5)
 
 
-def test_when_the_wait_becomes_short_enough_the_decision_is_made_again() -> None:
+def test_stabilization_window_is_decided_on_again_when_five_minutes_are_left() -> None:
     spec = axis("hpa", "scaleUp", stabilizationDuration="10m")
     decision = grown(spec, 4)
     assert outcome(decision) == (1, 5000), "six minutes are too long"
     assert decision.recheck_after == dt.timedelta(minutes=1), "five are not"
 
 
-def test_but_not_where_pods_are_resized_in_place() -> None:
+def test_stabilization_window_in_place_is_not_waited_for() -> None:
     wait = axis("hpa", "scaleUp", stabilizationDuration="10m")
     assert outcome(grown(wait, 5, resizes=True)) == (1, 5000)
 
 
-def test_where_larger_pods_are_near_enough_they_stay() -> None:
+def test_update_policy_off_for_replicas_keeps_sizes_that_are_near_enough() -> None:
     readings = [value("cpu", "1", "1080m")]
     seen = state(
         2, [app("1")], readings, {"app": {"cpu": "1"}}, {"trajectory": EXACT, **axis("hpa", "scaleUp", **OFF)}
@@ -143,12 +143,12 @@ def test_where_larger_pods_are_near_enough_they_stay() -> None:
     )
 
 
-def test_a_count_outside_the_path_that_is_held_is_made_up_for_as_well() -> None:
+def test_update_policy_off_below_min_replicas_makes_pods_grow_instead() -> None:
     spec = {"hpa": {"scaleUp": OFF, "template": {"spec": {"minReplicas": 3}}}}
     assert outcome(grown(spec)) == (1, 5000)
 
 
-def test_where_both_axes_are_held_nothing_happens_and_both_are_reported() -> None:
+def test_update_policy_off_on_both_axes_changes_nothing_and_reports_both() -> None:
     decision = grown({**axis("hpa", "scaleUp", **OFF), **axis("vpa", "scaleUp", **OFF)})
     assert outcome(decision) == (1, 1000)
     assert held(decision) == [("up", "replicas", "UpdatePolicy"), ("up", "cpu", "UpdatePolicy")]
@@ -167,7 +167,7 @@ def test_where_both_axes_are_held_nothing_happens_and_both_are_reported() -> Non
         ({}, 60, {"workload": {"status": {"updatedReplicas": 0}}}, "Rollout"),
     ],
 )
-def test_where_larger_pods_are_held_there_are_more_of_them(
+def test_each_gate_that_holds_larger_pods_adds_replicas_instead(
     spec: dict[str, Any], minutes: float, rest: dict[str, Any], reason: str
 ) -> None:
     decision = grown(spec, minutes, **rest)
@@ -176,12 +176,12 @@ def test_where_larger_pods_are_held_there_are_more_of_them(
     assert recommended(decision) == (4, {"cpu": "1667m"})
 
 
-def test_at_the_last_count_pods_that_may_not_grow_are_no_reason_for_more() -> None:
+def test_update_policy_off_for_sizes_adds_no_replicas_beyond_max_replicas() -> None:
     spec = {"hpa": {"template": {"spec": {"maxReplicas": 3}}}, "vpa": {"scaleUp": OFF}}
     assert outcome(grown(spec)) == (3, 1000)
 
 
-def test_in_place_a_held_axis_is_made_up_for_by_the_other_one() -> None:
+def test_update_policy_off_in_place_is_made_up_for_by_the_other_axis() -> None:
     in_place = {"updateStrategy": {"type": "InPlace"}}
     held_count = grown({**in_place, **axis("hpa", "scaleUp", **OFF)}).status.desired
     assert held_count is not None
@@ -202,14 +202,14 @@ def kept_large(wait: str, seconds: float = 0, replicas: int = 5, used: str = "50
     return build.decided(seen, resizes=True)
 
 
-def test_in_place_fewer_pods_serve_where_they_stay_large() -> None:
+def test_stabilization_window_in_place_that_keeps_pods_large_lowers_replicas() -> None:
     assert outcome(kept_large("5h")) == (2, 1250)
     assert outcome(kept_large("6h1m")) == (1, 4000)
     without_end = axis("vpa", "scaleDown", updatePolicy={"updateMode": "Off"})
     assert outcome(shrunk(without_end, resizes=True)) == (1, 4000)
 
 
-def test_in_place_pods_that_stay_large_are_no_reason_for_more_right_after_a_step_in() -> None:
+def test_stabilization_window_in_place_adds_no_large_pods_after_a_step_in() -> None:
     """One of 4 cores is left, and serves what it is measured to use: not two, which the path has for it."""
     before = {"recommended": {"replicas": 2}}
     decision = kept_large("7h", seconds=40, replicas=1, used="2500m", **before)
@@ -219,7 +219,7 @@ def test_in_place_pods_that_stay_large_are_no_reason_for_more_right_after_a_step
     )
 
 
-def test_in_place_a_rollout_holds_nothing() -> None:
+def test_rollout_in_place_holds_nothing() -> None:
     assert outcome(grown({}, resizes=True, workload={"status": {"updatedReplicas": 0}})) == (3, 1667)
 
 
@@ -240,7 +240,7 @@ def test_in_place_a_rollout_holds_nothing() -> None:
         ),
     ],
 )
-def test_what_may_not_shrink_is_reported_and_the_other_axis_does(
+def test_each_gate_that_holds_a_decrease_is_reported_and_the_other_axis_shrinks(
     spec: dict[str, Any], expected: tuple[int, int], reasons: list[tuple[str, str, str]]
 ) -> None:
     decision = shrunk(spec)
@@ -248,7 +248,7 @@ def test_what_may_not_shrink_is_reported_and_the_other_axis_does(
     assert held(decision) == reasons
 
 
-def test_a_young_history_lowers_nothing() -> None:
+def test_min_history_of_a_young_vpa_lowers_nothing() -> None:
     young = build.vpa({"app": {"cpu": "500m"}}, since=stamp(at(minutes=-30)))
     seen = state(5, [app("4")], [value("cpu", "1", "500m")], {}, {"trajectory": EXACT})
     decision = build.decided(_with_vpa(seen, young))
@@ -256,7 +256,7 @@ def test_a_young_history_lowers_nothing() -> None:
     assert decision.status.conditions[2].reason == "YoungHistory"
 
 
-def test_without_an_hpa_no_replica_goes_by_the_target_of_a_lost_history() -> None:
+def test_min_history_without_an_hpa_holds_replicas_where_history_was_lost() -> None:
     """10 pods of 4 cores, for which the row has 2 by a target of 500m each. An upper bound of 200 cores says that the
     recommender knows next to nothing; what a VPA of 30 days knew before is gone."""
     rows = [{"maxReplicas": 10, "maxResources": {"cpu": "4"}, "extrapolation": "horizontalOnly"}]
@@ -278,7 +278,7 @@ def _with_vpa(seen: Objects, vpa: Any) -> Objects:
     return build.objects(seen.hvpa, seen.workload, seen.hpas[0], vpa, seen.pods)
 
 
-def test_what_another_client_sets_back_again_is_contested_and_there_are_more_pods_instead() -> None:
+def test_contested_requests_are_made_up_for_by_more_replicas() -> None:
     applied_from = {"container": "app", "resource": "cpu", "target": "2", "weight": 100, "request": "2"}
     when = stamp(at(minutes=-10))
     vertical = {"lastScaleTime": when, "appliedFrom": [applied_from], "setBack": {"count": 1, "time": when}}
@@ -290,7 +290,7 @@ def test_what_another_client_sets_back_again_is_contested_and_there_are_more_pod
 
 
 # --- nothing dips below the present demand on the way ----------------------------------------------------------------
-def test_replicas_fall_only_when_the_larger_pods_are_there() -> None:
+def test_pod_replacement_holds_fewer_replicas_until_the_larger_pods_are_there() -> None:
     def decided(template: str, pods: list[str], mode: str = "Apply", **rest: Any) -> Decision:
         made = [build.pod(f"web-{index}", containers=[app(size)]) for index, size in enumerate(pods)]
         base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
@@ -316,7 +316,7 @@ def test_replicas_fall_only_when_the_larger_pods_are_there() -> None:
     assert held(done) == []
 
 
-def test_what_is_held_for_its_own_reason_does_not_wait_for_pods() -> None:
+def test_paused_is_reported_instead_of_pod_replacement() -> None:
     readings = [value("cpu", "1", "1")]
     spec = {"trajectory": EXACT, "mode": "Paused"}
     decision = decide(10, "500m", "500m", spec)
@@ -326,7 +326,7 @@ def test_what_is_held_for_its_own_reason_does_not_wait_for_pods() -> None:
 
 # --- modes and recommenders ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("mode", "reasons"), [("Recommend", []), ("Paused", ["Paused", "Paused"])])
-def test_nothing_is_applied_unless_the_mode_says_so(mode: str, reasons: list[str]) -> None:
+def test_recommend_and_paused_apply_nothing_with_trajectory(mode: str, reasons: list[str]) -> None:
     decision = grown({"mode": mode})
     assert outcome(decision) == (1, 1000)
     assert decision.workload_patch is None

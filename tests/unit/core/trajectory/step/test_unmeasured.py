@@ -110,7 +110,7 @@ def test_replicas_stay_as_long_as_the_hpa_remembers_more() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "replicas"), [(-59, 4), (-60, 2)])
-def test_no_replica_goes_before_the_hpa_has_measured_the_settled_workload(
+def test_measurement_of_the_settled_workload_comes_before_fewer_replicas(
     seconds: float, replicas: int
 ) -> None:
     def young(name: str, since: float) -> Any:
@@ -203,7 +203,7 @@ def recommended(decision: Decision) -> int | None:
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
+def test_contested_goes_on_while_no_pod_is_measured(reading: str) -> None:
     seen = replaced(2, applied_from=10, contested=True, reading=READINGS[reading])
     decision = build.decided(seen)
     assert (count(decision), recommended(decision)) == (2, 10)
@@ -222,7 +222,7 @@ def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
     )
 
 
-def test_what_another_client_took_away_is_set_again_at_once_the_first_time() -> None:
+def test_contested_first_time_replicas_are_set_again_at_once() -> None:
     decision = build.decided(replaced(2, applied_from=10))
     assert count(decision) == 10
     assert "ready pods are not measured yet" in next(
@@ -234,7 +234,7 @@ def test_what_another_client_took_away_is_set_again_at_once_the_first_time() -> 
 
 
 @pytest.mark.parametrize("resizes", [False, True])
-def test_both_ways_wait_until_a_pod_is_measured(resizes: bool) -> None:
+def test_measurement_holds_replicas_both_ways_until_a_pod_is_measured(resizes: bool) -> None:
     for replicas, last, way, ours in ((10, 4, "down", None), (4, 10, "up", None), (4, 10, "up", 4)):
         decision = build.decided(replaced(replicas, last, ours), resizes=resizes)
         assert (count(decision), recommended(decision)) == (replicas, last)
@@ -251,7 +251,7 @@ def test_both_ways_wait_until_a_pod_is_measured(resizes: bool) -> None:
     assert conditions(nothing)["Ready"] == ("True", "Reconciled")
 
 
-def test_a_count_outside_the_bounds_does_not_wait_for_a_measurement() -> None:
+def test_measurement_does_not_hold_a_count_outside_the_bounds() -> None:
     assert (
         count(build.decided(replaced(2, 20, spec={"hpa": {"template": {"spec": {"minReplicas": 3}}}}))) == 3
     )
@@ -288,7 +288,7 @@ def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
 @pytest.mark.parametrize(
     ("seconds", "manager", "expected"), [(20, "kubectl", 10), (60, "kubectl", 2), (20, "hvpa", 2)]
 )
-def test_pods_that_are_left_are_not_measured_right_after_others_were_taken_away(
+def test_contested_goes_on_until_the_pods_that_are_left_are_measured(
     seconds: float, manager: str, expected: int
 ) -> None:
     """The mean over ten pods says nothing of the two that are left."""
@@ -301,14 +301,14 @@ def test_pods_that_are_left_are_not_measured_right_after_others_were_taken_away(
     assert count(build.decided(replaced(2, applied_from=10, **left), resizes=True)) == expected
 
 
-def test_one_measured_pod_of_many_does_not_end_a_contest() -> None:
+def test_contested_is_not_ended_by_one_measured_pod_of_many() -> None:
     pods = [*ready_for(40, 1), *ready_for(20, 1)]
     decision = build.decided(replaced(2, applied_from=10, contested=True, pods=pods))
     assert held(decision) == [("up", "replicas", "Contested")]
     assert recommended(decision) == 10
 
 
-def test_pods_that_are_not_ready_yet_do_not_end_a_contest() -> None:
+def test_contested_is_not_ended_by_pods_that_are_not_ready() -> None:
     unready = {"conditions": [{"type": "Ready", "status": "False"}]}
     change = {"metadata": {"creationTimestamp": stamp(at(seconds=-20))}, "status": unready}
     pods = [build.pod(f"web-{index}", change=change, containers=[app("1")]) for index in range(2)]
@@ -316,7 +316,7 @@ def test_pods_that_are_not_ready_yet_do_not_end_a_contest() -> None:
     assert held(decision) == [("up", "replicas", "Contested")]
 
 
-def test_a_way_of_max_step_goes_no_further_for_an_old_recommendation() -> None:
+def test_max_step_goes_no_further_for_an_old_recommendation() -> None:
     """Ten were recommended, of which four are set; the pods that are measured by now call for fewer."""
     seen = replaced(4, applied_from=4, pods=[*ready_for(40, 2), *ready_for(20, 2)], desired=2)
     axis = {
@@ -334,7 +334,7 @@ def test_a_way_of_max_step_goes_no_further_for_an_old_recommendation() -> None:
     assert count(build.decided(begun)) == 4
 
 
-def test_min_replicas_that_are_raised_while_no_pod_is_measured_leave_the_goal_of_max_step() -> None:
+def test_max_step_goal_stays_when_min_replicas_is_raised_before_a_measurement() -> None:
     applied_from = {"replicas": 4, "desired": 10, "weight": 0, "goal": 10}
     axis = {"lastScaleTime": stamp(at(minutes=-5)), "appliedFrom": applied_from}
     status = {"axes": {"horizontal": axis}, "recommended": {"replicas": 10}}
@@ -344,7 +344,7 @@ def test_min_replicas_that_are_raised_while_no_pod_is_measured_leave_the_goal_of
     assert to_wire(decision.status)["axes"]["horizontal"]["appliedFrom"] == {**applied_from, "replicas": 6}
 
 
-def test_a_contest_goes_on_while_the_hpa_is_silent_for_a_moment() -> None:
+def test_contested_goes_on_while_the_hpa_is_silent_for_a_moment() -> None:
     active = {
         "type": "ScalingActive",
         "status": "False",
@@ -357,7 +357,7 @@ def test_a_contest_goes_on_while_the_hpa_is_silent_for_a_moment() -> None:
     assert (recommended(decision), conditions(decision)["HpaActive"]) == (10, ("False", "No"))
 
 
-def test_an_hpa_that_is_read_as_it_is_is_awaited_as_well() -> None:
+def test_measurement_of_an_hpa_that_is_read_as_it_is_is_awaited_as_well() -> None:
     """In mode Recommend, of a workload that another HPA scales."""
     of_workload = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     other = {"metadata": {"ownerReferences": [], "labels": {}}, "spec": {"scaleTargetRef": of_workload}}
@@ -367,7 +367,7 @@ def test_an_hpa_that_is_read_as_it_is_is_awaited_as_well() -> None:
     assert conditions(decision)["HpaActive"][0] == "True"
 
 
-def test_sizes_that_wait_for_larger_pods_are_restored_with_the_count() -> None:
+def test_update_policy_off_for_sizes_does_not_hold_a_count_that_was_taken_away() -> None:
     """A count that another client took away comes back also where requests are held."""
     off = {
         "vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}},

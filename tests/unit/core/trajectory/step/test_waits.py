@@ -46,7 +46,7 @@ def outcome(decision: Decision) -> tuple[int, int]:
 
 
 # --- larger pods -----------------------------------------------------------------------------------------------------
-def test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes() -> None:
+def test_sustained_demand_holds_larger_pods_for_five_minutes_at_max_replicas() -> None:
     seen = spike()
     first = build.decided(seen)
     assert (outcome(first), held(first)) == ((10, 1000), [("up", "cpu", "SustainedDemand")])
@@ -60,7 +60,7 @@ def test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes() ->
     assert (outcome(late), held(late)) == ((10, 3000), [])
 
 
-def test_a_spike_that_is_over_before_replaces_no_pod_and_the_next_one_waits_again() -> None:
+def test_sustained_demand_starts_anew_after_a_spike_that_replaced_no_pod() -> None:
     seen = spike()
     after = replace(build.apply(seen, build.decided(seen)), pods=seen.pods)
     over = replace(after, hvpa=after.hvpa, hpas=spike(readings=[value("cpu", "1", "1")]).hpas)
@@ -72,13 +72,13 @@ def test_a_spike_that_is_over_before_replaces_no_pod_and_the_next_one_waits_agai
     assert decision.blocked[0].until == at(minutes=11)
 
 
-def test_memory_does_not_wait() -> None:
+def test_sustained_demand_does_not_hold_more_memory() -> None:
     decision = build.decided(spike(readings=[value("memory", "1Gi", "3Gi")]))
     assert requests(decision)["memory"] == pytest.approx(3 * GIB, abs=1000)
     assert held(decision) == []
 
 
-def test_what_the_usual_demand_calls_for_does_not_wait() -> None:
+def test_sustained_demand_does_not_hold_what_the_usual_demand_calls_for() -> None:
     targets = {"app": {"cpu": "3"}}
     decision = build.decided(
         state(
@@ -92,12 +92,12 @@ def test_what_the_usual_demand_calls_for_does_not_wait() -> None:
     assert (outcome(decision), held(decision)) == ((1, 3000), [])
 
 
-def test_in_place_nothing_waits() -> None:
+def test_sustained_demand_in_place_holds_nothing() -> None:
     decision = build.decided(spike(), resizes=True)
     assert (outcome(decision), held(decision)) == ((10, 3000), [])
 
 
-def test_a_count_that_is_held_is_made_up_for_without_waiting() -> None:
+def test_sustained_demand_does_not_hold_sizes_that_make_up_for_held_replicas() -> None:
     spec = {"hpa": {"scaleUp": OFF}}
     decision = decide(1, "5", "1", spec)
     assert view(decision).usual is not None
@@ -106,7 +106,7 @@ def test_a_count_that_is_held_is_made_up_for_without_waiting() -> None:
     assert held(decision) == [("up", "replicas", "UpdatePolicy")]
 
 
-def test_fewer_replicas_wait_until_the_hpa_has_measured_those_that_there_are() -> None:
+def test_measurement_holds_fewer_replicas_until_the_present_ones_are_measured() -> None:
     def case(seconds: float) -> Decision:
         status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
         return build.decided(
@@ -121,7 +121,7 @@ def test_fewer_replicas_wait_until_the_hpa_has_measured_those_that_there_are() -
 
 
 @pytest.mark.parametrize("resizes", [False, True])
-def test_what_changes_nothing_is_not_reported_as_held_back(resizes: bool) -> None:
+def test_measurement_is_not_reported_where_nothing_would_change(resizes: bool) -> None:
     """8 replicas were set and recommended, and another client made 6 of them, which would do: 8 are set again, and
     there is no change from 6 to 6 that waits."""
     axes = {
@@ -149,7 +149,7 @@ def idle(hours: float | None, policy: dict[str, Any] | None = None, **rest: Any)
     return build.decided(seen, **rest)
 
 
-def test_requests_are_lowered_when_that_has_been_wanted_for_six_hours() -> None:
+def test_sustained_demand_holds_lower_requests_for_six_hours() -> None:
     for hours, wait in ((5.5, dt.timedelta(minutes=30)), (None, dt.timedelta(hours=6))):
         soon = idle(hours)
         assert requests(soon) == {"cpu": 4000}
@@ -161,7 +161,7 @@ def test_requests_are_lowered_when_that_has_been_wanted_for_six_hours() -> None:
 
 
 @pytest.mark.parametrize("resizes", [False, True])
-def test_what_no_metric_measures_is_lowered_likewise_and_in_place_too(resizes: bool) -> None:
+def test_sustained_demand_holds_lower_unmeasured_memory_in_place_too(resizes: bool) -> None:
     def memory(hours: float, target: str, status: Any = None) -> Decision:
         readings = [value("cpu", "1", "1")]
         seen = state(2, [app("1", "1Gi")], readings, {"app": {"cpu": "1", "memory": target}}, status=status)
@@ -182,17 +182,19 @@ def test_what_no_metric_measures_is_lowered_likewise_and_in_place_too(resizes: b
     ("duration", "hours", "request_"),
     [("1h", 0.9, 4000), ("1h", 1, 2000), ("12h", 11, 4000), ("12h", 12, 2000)],
 )
-def test_unless_the_spec_says_otherwise(duration: str, hours: float, request_: int) -> None:
+def test_sustained_demand_of_lower_requests_lasts_stabilization_duration(
+    duration: str, hours: float, request_: int
+) -> None:
     decision = idle(hours, {"stabilizationDuration": duration})
     assert requests(decision) == {"cpu": request_}
     assert [reason for _, _, reason in held(decision)] == ["SustainedDemand"] * (request_ == 4000)
 
 
-def test_in_place_requests_are_lowered_at_once() -> None:
+def test_sustained_demand_in_place_does_not_hold_lower_requests() -> None:
     assert requests(idle(None, resizes=True))["cpu"] < 4000
 
 
-def test_six_hours_do_not_hold_larger_pods() -> None:
+def test_sustained_demand_of_six_hours_does_not_hold_larger_pods() -> None:
     last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-10))}}}
     seen = one_core(1, "5", "5", status=last)
     assert outcome(build.decided(seen)) == (4, 1667)
