@@ -125,7 +125,9 @@ WARNINGS: dict[str, tuple[list[Manifest], int]] = {
 
 
 @pytest.mark.parametrize(("intervals", "count"), WARNINGS.values(), ids=WARNINGS.keys())
-def test_overlapping_intervals_are_warned_about(intervals: list[Manifest], count: int) -> None:
+def test_weight_based_scaling_intervals_that_overlap_are_warned_about(
+    intervals: list[Manifest], count: int
+) -> None:
     manifest = changed(base(), {"spec.weightBasedScalingIntervals": intervals})
     spec = read_manifest(manifest).spec
     assert spec is not None

@@ -36,7 +36,7 @@ WEIGHTS: dict[str, tuple[list[float], tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize(("weights", "ppm"), WEIGHTS.values(), ids=WEIGHTS.keys())
-def test_weights_are_fractions_where_none_is_above_1_else_percentages(
+def test_weight_based_scaling_intervals_weights_are_fractions_or_percentages(
     weights: list[float], ppm: tuple[int, ...]
 ) -> None:
     read = spec(weightBasedScalingIntervals=[{"vpaWeight": weight} for weight in weights])
@@ -44,12 +44,12 @@ def test_weights_are_fractions_where_none_is_above_1_else_percentages(
     assert read.weights_ppm is read.weights_ppm
 
 
-def test_replica_counts_of_0_are_missing() -> None:
+def test_weight_based_scaling_intervals_replica_counts_of_0_are_missing() -> None:
     interval = ScalingInterval.model_validate({"vpaWeight": 3, "startReplicaCount": 0, "lastReplicaCount": 0})
     assert (interval.start_replica_count, interval.last_replica_count) == (None, None)
 
 
-def test_defaults_are_those_of_the_documents() -> None:
+def test_defaults_of_mode_blend_update_mode_min_change_timeout_and_min_history() -> None:
     read = spec()
     assert read.mode == "Apply"
     assert read.blend is None
@@ -72,11 +72,11 @@ def test_amounts_are_held_in_millicores_bytes_and_replicas() -> None:
 
 
 @pytest.mark.parametrize(("current", "limit"), [(1, 4), (10, 11), (11, 13)])
-def test_a_largest_step_is_a_factor_rounded_up_or_a_minimum(current: int, limit: int) -> None:
+def test_max_step_limit_is_a_factor_rounded_up_or_a_minimum(current: int, limit: int) -> None:
     assert MaxStep.model_validate({"factor": 1.1}).limit(current) == limit
 
 
-def test_models_may_be_made_with_the_names_of_python() -> None:
+def test_stabilization_duration_may_be_set_by_its_python_name() -> None:
     direction = ScaleType(stabilization_duration=dt.timedelta(minutes=3))
     assert direction.stabilization_duration == dt.timedelta(minutes=3)
     assert direction.model_dump(mode="json", by_alias=True)["stabilizationDuration"] == "3m"
@@ -110,7 +110,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize(("text", "second"), TIMES.values(), ids=TIMES.keys())
-def test_a_window_begins_and_ends_at_seconds_of_the_day_in_utc(text: str, second: int) -> None:
+def test_maintenance_time_window_begin_and_end_are_seconds_of_the_day_in_utc(text: str, second: int) -> None:
     assert MaintenanceTimeWindow(begin=text, end="120000+0000").begin_seconds == second
     assert MaintenanceTimeWindow(begin="120000+0000", end=text).end_seconds == second
 
@@ -158,7 +158,7 @@ def test_labels_that_are_no_mapping_are_refused() -> None:
 
 
 # --- spec.updateStrategy --------------------------------------------------------------------------------------
-def test_running_pods_are_resized_in_place_by_two_types() -> None:
+def test_update_strategy_type_in_place_and_in_place_or_rollout_resize_pods() -> None:
     found = UpdateStrategy.model_validate({})
     assert (found.type, found.in_place, found.timeout) == (None, False, dt.timedelta(minutes=5))
     assert not UpdateStrategy.model_validate({"type": "Rollout"}).in_place
@@ -182,7 +182,7 @@ def test_running_pods_are_resized_in_place_by_two_types() -> None:
         ({"updateStrategy": {"type": "InPlaceOrRollout"}}, False, "InPlaceOrRollout"),
     ],
 )
-def test_the_default_strategy_is_that_of_the_blend_and_the_api_server(
+def test_update_strategy_type_default_depends_on_blend_and_api_server(
     spec: dict[str, Any], resizes: bool, counts: str
 ) -> None:
     given = HvpaSpec.model_validate({"targetRef": {"kind": "Deployment", "name": "web"}, **spec})
@@ -206,13 +206,13 @@ def test_the_default_strategy_is_that_of_the_blend_and_the_api_server(
         (3, 1, 3),
     ],
 )
-def test_how_many_pods_may_be_unavailable(given: object, pods: int, most: int) -> None:
+def test_update_strategy_max_unavailable_as_a_number_of_pods(given: object, pods: int, most: int) -> None:
     fields = {} if given is None else {"maxUnavailable": given}
     assert UpdateStrategy.model_validate(fields).most_unavailable(pods) == most
 
 
 @pytest.mark.parametrize("bad", [0, -1, 2**31, 1.5, True, "0%", "101%", "10", "1 %", "%", "", "١%", [1]])
-def test_what_is_no_number_of_pods(bad: object) -> None:
+def test_update_strategy_max_unavailable_refuses_what_is_no_number(bad: object) -> None:
     with pytest.raises(
         ValidationError, match="must be a positive number of pods, or a percentage from 1% to 100%"
     ):
@@ -220,17 +220,17 @@ def test_what_is_no_number_of_pods(bad: object) -> None:
 
 
 @pytest.mark.parametrize("bad", ["0s", "-1m", "soon", 5])
-def test_what_is_no_timeout(bad: object) -> None:
+def test_update_strategy_timeout_refuses_what_is_no_duration(bad: object) -> None:
     with pytest.raises(ValidationError):
         UpdateStrategy.model_validate({"timeout": bad})
 
 
-def test_an_unknown_type_is_refused() -> None:
+def test_update_strategy_type_that_is_unknown_is_refused() -> None:
     with pytest.raises(ValidationError):
         UpdateStrategy.model_validate({"type": "Recreate"})
 
 
-def test_a_canary_is_a_count_or_a_share_of_the_pods() -> None:
+def test_canary_pods_are_a_count_or_a_share() -> None:
     one = UpdateStrategy.model_validate({"type": "InPlace", "canary": {}})
     assert one.canary is not None
     assert (one.canary.pods, one.canary.duration) == (1, dt.timedelta(minutes=5))

@@ -95,7 +95,7 @@ def test_behavior_of_one_direction_leaves_the_other_out() -> None:
     assert HpaTemplateSpec.model_validate(wire).to_v2()["behavior"] == {"scaleUp": {"tolerance": "0"}}
 
 
-def test_a_resource_policy_is_written_as_it_was_read() -> None:
+def test_min_allowed_max_allowed_and_controlled_values_are_written_as_read() -> None:
     wire = {
         "containerPolicies": [
             {"containerName": "*", "mode": "Off"},

@@ -43,19 +43,19 @@ JOINT: dict[str, tuple[dict[str, object], bool]] = {
 
 
 @pytest.mark.parametrize(("fields", "joint"), JOINT.values(), ids=JOINT.keys())
-def test_scaling_is_joint_by_blend_or_else_by_a_trajectory(fields: dict[str, object], joint: bool) -> None:
+def test_blend_trajectory_or_a_trajectory_makes_scaling_joint(fields: dict[str, object], joint: bool) -> None:
     spec = HvpaSpec.model_validate({"targetRef": TARGET, **fields})
     assert spec.joint is joint
 
 
-def test_weights_may_stand_beside_a_trajectory_without_intervals() -> None:
+def test_trajectory_without_intervals_may_stand_beside_weights() -> None:
     assert refusals(trajectory={"intervals": []}, weightBasedScalingIntervals=WEIGHTS) == []
     assert refusals(trajectory={"overlap": {}}, weightBasedScalingIntervals=WEIGHTS) == []
     assert refusals(trajectory={"intervals": [interval(1, cpu=1)]}, weightBasedScalingIntervals=[]) == []
 
 
 # --- what is read -------------------------------------------------------------------------------------------
-def test_sizes_are_held_in_millicores_and_bytes_and_as_they_were_written() -> None:
+def test_trajectory_intervals_max_resources_are_held_in_millicores_and_bytes() -> None:
     size = MaxResources.model_validate({"cpu": "1.5", "memory": "2Gi"})
     assert (size.cpu, size.memory) == (1500, 2 * 2**30)
     assert (size.quantity("cpu"), size.quantity("memory")) == ("1.5", "2Gi")
@@ -65,7 +65,7 @@ def test_sizes_are_held_in_millicores_and_bytes_and_as_they_were_written() -> No
     assert MaxResources.model_validate({"cpu": 2}).cpu == 2000
 
 
-def test_defaults_are_those_of_the_documents() -> None:
+def test_trajectory_intervals_and_margins_have_their_defaults() -> None:
     read = Trajectory.model_validate({"intervals": [interval(1, cpu=1)]})
     assert read.intervals[0].extrapolation == "linear"
     for margins in (read.overlap, read.base_resources_per_replica):
@@ -80,7 +80,7 @@ def test_a_trajectory_is_written_as_it_was_read() -> None:
     assert read.model_dump(by_alias=True, exclude_unset=True, mode="json") == wire
 
 
-def test_margins_are_held_in_millicores_and_bytes() -> None:
+def test_trajectory_overlap_and_base_resources_are_in_millicores_and_bytes() -> None:
     margins = {"cpu": {"value": "100m"}, "memory": {"value": "1Ki", "percentage": 90}}
     read = Trajectory.model_validate({"overlap": margins, "baseResourcesPerReplica": margins})
     assert read.overlap == read.base_resources_per_replica
@@ -106,7 +106,7 @@ def is_path(parts: list[tuple[int, str | int | None, str | int | None]]) -> bool
 
 
 @given(written)
-def test_intervals_are_taken_where_they_make_a_path(
+def test_trajectory_intervals_are_accepted_where_they_make_a_path(
     parts: list[tuple[int, str | int | None, str | int | None]],
 ) -> None:
     intervals = [interval(count, cpu=cpu, memory=memory) for count, cpu, memory in parts]
