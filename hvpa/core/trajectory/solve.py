@@ -7,7 +7,7 @@ inside the overlap, replicas and sizes stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -183,10 +183,25 @@ class Joint:
             if key.resource == "cpu" or cpu in self.current:
                 continue
             first, now = requests.first.get(cpu, 0), requests.now.get(cpu, 0)
-            size = requests.at_first([key])
+            size = self._at_first(key, demand)
             size = size * now // first if now > first > 0 else size
             fewest = max(fewest, ceil_div(amount, max(1, requests.work(key, size))))
         return self.path.counts.clamp(fewest)
+
+    def _at_first(self, key: ResourceKey, demand: Mapping[ResourceKey, int]) -> int:
+        """Return the first request of a container resource, as the demand counts it. If a metric measures whole pods,
+        the containers that HVPA does not govern have a smaller part of its demand once the others have grown.
+
+        Example: the app had 1Gi beside a sidecar of 1Gi, half of the demand; with 3Gi it has three quarters. So its
+        first request counts as 1.5Gi.
+        """
+        requests = self.requests
+        if key not in self._shared:
+            return requests.at_first([key])
+        keys = [other for other in demand if other.resource == key.resource]
+        governed, whole = sum(map(requests.measured, keys)), requests.of_pod(key.resource, "")
+        first, whole_at_first = requests.at_first(keys), requests.of_pod_at_first(key.resource, "")
+        return requests.at_first([key]) * governed * whole_at_first // max(1, first * whole)
 
     def sizes_at(self, replicas: int) -> Sizes:
         """Return the sizes with which this many replicas serve.
@@ -238,6 +253,13 @@ class Joint:
             {key: size if key in self.known else self.current[key] for key, size in on_path.items()}
         )
 
+    @property
+    def _shared(self) -> Set[ResourceKey]:
+        """The container resources whose metric also measures containers that HVPA does not govern."""
+        return {
+            key for requirement in self.required or () if requirement.is_shared for key in requirement.keys
+        }
+
     def _bounded(self, sizes: Sizes) -> Sizes:
         """Return the sizes, bounded by the VPA's targets if a metric also measures containers without a target.
 
@@ -246,11 +268,8 @@ class Joint:
         `MOST_OF_SHARED` targets, or the present request if that is larger. Demand beyond that may belong to the other
         containers, and adds replicas instead.
         """
-        shared = {
-            key for requirement in self.required or () if requirement.is_shared for key in requirement.keys
-        }
         limited = dict(sizes)
-        for key in shared & sizes.keys():
+        for key in self._shared & sizes.keys():
             target, current = self.requests.targets[key], self.current[key]
             least = used = target * 100 // VPA_PERCENT
             if key.resource == "memory":

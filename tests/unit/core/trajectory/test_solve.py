@@ -258,14 +258,22 @@ def test_in_place_pods_become_fewer_as_soon_as_they_have_the_size_for_it(
 
 @pytest.mark.parametrize("resizes", [False, True])
 @pytest.mark.parametrize(("percent", "expected"), [(25, 10), (22, 10), (20, 9)])
+@pytest.mark.parametrize("sidecar", [False, True])
 def test_beside_memory_alone_pods_become_fewer_with_the_overlap_to_spare(
-    percent: int, expected: int, resizes: bool
+    percent: int, expected: int, resizes: bool, sidecar: bool
 ) -> None:
-    """10 pods have twice the memory of before, and the same CPU: they stay as many as with 1 GiB each."""
-    seen = {"axes": {"vertical": {"base": {"app": {"cpu": "500m", "memory": "1Gi"}}}}}
-    readings, targets = [utilization("memory", 50, percent, f"{percent * 20}Mi")], {"app": {"memory": "2Gi"}}
-    seen_now = state(10, [app("500m", "2Gi")], readings, targets, status=seen)
-    assert wanted(build.decided(seen_now, resizes=resizes))[0] == expected
+    """10 pods have twice the memory of before, and the same CPU: they stay as many as with the first memory. A sidecar
+    of mode Off has half of that, and a quarter now."""
+    memory, containers, spec = "2Gi", [app("500m", "2Gi")], {}
+    if sidecar:
+        memory, containers = "3Gi", [app("500m", "3Gi"), app("100m", "1Gi", name="side")]
+        spec = policy(containerName="side", mode="Off")
+    base = {"app": {"cpu": "500m", "memory": "1Gi"}, "side": {"cpu": "100m", "memory": "1Gi"}}
+    status = {"axes": {"vertical": {"base": base if sidecar else {"app": base["app"]}}}}
+    used = f"{percent * (40 if sidecar else 20)}Mi"
+    readings, targets = [utilization("memory", 50, percent, used)], {"app": {"memory": memory}}
+    observed = state(10, containers, readings, targets, spec, status=status)
+    assert wanted(build.decided(observed, resizes=resizes))[0] == expected
 
 
 def test_pods_that_stay_small_are_joined_by_more_and_sizes_stay() -> None:
