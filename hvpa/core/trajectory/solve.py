@@ -206,9 +206,9 @@ class Joint:
     def sizes_at(self, replicas: int) -> Sizes:
         """Return the sizes with which this many replicas serve.
 
-        In place, CPU is not lowered below the size with which the serving pods, counted as at least half of the
-        replicas, can serve alone until the others have started. It is lowered if the others find no node, since the CPU
-        may be in their way. If they still find no node, the serving pods are raised to that size.
+        In place, no size is lowered below that with which the serving pods, counted as at least half of the replicas,
+        can serve alone until the others have started. It is lowered if the others find no node, since the size may be
+        in their way. If they still find no node, the serving pods are raised to that size.
 
         Example: 2 pods of 388m serve 776m. For 800m the path has 3 pods of 267m: the 2 pods keep 388m until the third
         serves. If that finds no node, they have 267m for a minute, and then 400m.
@@ -220,18 +220,14 @@ class Joint:
         return self._kept(self._not_below(sizes) if keeps else sizes)
 
     def awaits(self, replicas: int) -> bool:
-        """Return whether some of the replicas have yet to serve, and the others have more CPU until then."""
+        """Return whether some of the replicas have yet to serve, and the others keep their size until then."""
         return self.in_place and self.without_node != "room" and 0 < self.serving < replicas
 
     def _of_serving(self, sizes: Sizes, replicas: int) -> Sizes:
-        """Return the CPU sizes until all replicas serve."""
+        """Return the sizes until all replicas serve."""
         served = self._on_path(max(self.serving, ceil_div(replicas, 2)))
         most = served if self.without_node == "size" else self.current
-        return {
-            key: max(size, min(most[key], served[key]))
-            for key, size in sizes.items()
-            if key.resource == "cpu"
-        }
+        return {key: max(size, min(most[key], served[key])) for key, size in sizes.items()}
 
     def _lacks(self, sizes: Sizes) -> bool:
         """Return whether some pods refuse their resize and all pods together would serve too little with these

@@ -366,7 +366,7 @@ class JointScaling:
         goal = goal if held is None else self.replicas
         result = scale_to(observation, self.context, self.desired, goal, self.bounds, self.starving)
         raised = self.bounds.raised
-        result = structs.replace(result, recommended=raised.clamp(min(joint.wanted.replicas, goal)))
+        result = structs.replace(result, recommended=raised.clamp(self._recommended(goal, sizes)))
         if held is not None:
             return structs.replace(result, blocked=result.blocked or (held,))
         if result.blocked:
@@ -379,6 +379,17 @@ class JointScaling:
         waits = Blocked("horizontal", "down", POD_REPLACEMENT, self.replicas, wanted)
         note = f"replicas: {wanted} once enough pods have their new size"
         return structs.replace(result, blocked=(waits,), steps=(*result.steps, note))
+
+    def _recommended(self, goal: int, sizes: Sizes) -> int:
+        """Return the count without gates, at most the `goal`. Sizes that are close enough stay as they are after this
+        step."""
+        joint = self.joint
+        if joint.wanted.replicas >= goal:
+            return goal
+        ungated = {
+            key: sizes[key] if joint.is_near(key, size) else size for key, size in joint.wanted.sizes.items()
+        }
+        return min(goal, max(joint.wanted.replicas, joint.once_replaced.replicas_for(ungated)))
 
     def _as_recommended_last(self, unknown: Unknown) -> ReplicasResult:
         return as_recommended_last(

@@ -89,7 +89,7 @@ class SolutionView:
             return "not lowered: too many pods failed recently"
         if exact < item.current and joint.in_place and joint.raised:
             return "raised less than a minute ago"
-        if exact < item.current and key.resource == "cpu" and joint.awaits(joint.settled.replicas):
+        if exact < item.current and joint.awaits(joint.settled.replicas):
             return "kept until new pods are ready"
         if joint.is_near(key, exact):
             return f"close enough to {readable_resource(item.resource, exact)}"

@@ -497,6 +497,19 @@ def test_in_place_cpu_is_kept_until_new_pods_serve_unless_it_is_in_their_way(
     assert item.stays == stays
 
 
+@pytest.mark.parametrize(("ready", "memory"), [(False, 2 * GIB), (True, 1_610_613_000)])
+def test_in_place_measured_memory_is_kept_until_new_pods_serve(ready: bool, memory: int) -> None:
+    """2 pods of 2Gi serve 4.5Gi, for which the path has 3 x 1.5Gi."""
+    made = [app("1", "2Gi")]
+    pods = [build.pod(f"web-{index}", containers=made, ready=index < 2 or ready) for index in range(3)]
+    base = {"axes": {"vertical": {"base": {"app": {"cpu": "1", "memory": "1Gi"}}}}}
+    readings = [value("cpu", "1", "100m"), value("memory", "1Gi", "1536Mi")]
+    targets = {"app": {"cpu": "1", "memory": "2Gi"}}
+    observed = state(3, made, readings, targets, {"trajectory": EXACT}, status=base, pods=pods)
+    decision = build.decided(observed, resizes=True)
+    assert (requests(decision)["memory"], count(decision)) == (memory, 3)
+
+
 @pytest.mark.parametrize(
     ("seconds", "third", "size"), [(59, None, 2000), (60, None, 1000), (59, without_node(seconds=30), 1000)]
 )
