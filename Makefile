@@ -202,8 +202,8 @@ control-plane: venv ## build the control plane's programs (once; several minutes
 	@$(PY) -m localcluster build
 
 .PHONY: cluster-up
-cluster-up: venv ## start a local control plane; pods are containers if the machine can (NODES=simulated: none are)
-	@$(PY) -m localcluster up --nodes=$(NODES) --image=$(IMAGE)
+cluster-up: venv ## start a local control plane; pods are containers if the machine can (NODES=simulated: none are; CLUSTER_ARGS=--help)
+	@$(PY) -m localcluster up --nodes=$(NODES) --image=$(IMAGE) $(CLUSTER_ARGS)
 
 .PHONY: cluster-env
 cluster-env: venv ## print the shell settings for it (for `eval`)

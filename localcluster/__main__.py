@@ -57,6 +57,10 @@ def main(arguments: list[str]) -> int:
         command.add_argument(
             "--image", default="", help="a file (OCI), if it exists: an image for a real node, beside its own"
         )
+        for resource, default in keeper.DEFAULT_SIZE._asdict().items():
+            command.add_argument(
+                f"--node-{resource}", default=default, help=f"of each simulated node (default: {default})"
+            )
     commands.add_parser("down", help="end it")
     commands.add_parser("env", help='print shell exports to use it with: eval "$(… env)"')
     load = commands.add_parser("load", help="share out a load to the ready pods of a workload until Ctrl-C")
@@ -91,7 +95,10 @@ def _run(options: argparse.Namespace) -> int:
         case "up":
             _up(options)
         case "keep":
-            keeper.keep(full=not options.bare, real=options.nodes == "real", images=_images(options.image))
+            images = _images(options.image)
+            keeper.keep(
+                full=not options.bare, real=options.nodes == "real", images=images, size=_size(options)
+            )
         case "down":
             print("ended" if keeper.down() else "no control plane runs", file=sys.stderr)
         case "env":
@@ -115,7 +122,7 @@ def _up(options: argparse.Namespace) -> None:
     if real:
         build_node()
     images = _images(options.image) if real else ()
-    started = keeper.up(full=not options.bare, real=real, images=images)
+    started = keeper.up(full=not options.bare, real=real, images=images, size=_size(options))
     print(NEXT_STEPS.format(exports="\n".join(f"  {line}" for line in exports(started))))
     if (started["full"], started.get("real", False)) != (not options.bare, real):
         print("another kind of control plane runs already: end it with `down` first", file=sys.stderr)
@@ -133,6 +140,10 @@ def which_nodes(wanted: str, image: str) -> tuple[bool, str]:
     if image and not _images(image):
         line += f"; {image} is missing, so the operator can't be a pod (make image)"
     return True, line
+
+
+def _size(options: argparse.Namespace) -> keeper.NodeSize:
+    return keeper.NodeSize(options.node_cpu, options.node_memory)
 
 
 def _images(file: str) -> tuple[Path, ...]:

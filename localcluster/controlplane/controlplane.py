@@ -10,10 +10,12 @@ import os
 import shutil
 import socket
 import ssl
+import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
@@ -39,6 +41,8 @@ MIB = 2**20
 LEAST_FREE = 256
 """MiB on the disk of the folder: etcd takes 64 for its log at once, and a node the same amount for images."""
 _MASTERS = "system:masters"
+_ALLOCATOR = "allocator"
+"""The process of `allocator.py`."""
 # How the programs of the control plane log in. kwok, metrics-server and the recommender have every right, since their
 # rights are not under test.
 _USERS = {
@@ -178,6 +182,19 @@ class ControlPlane(Cluster):
             if not self._stopped:
                 process.start()
 
+    @contextlib.contextmanager
+    def node(self, name: str, cpu: str, memory: str) -> Iterator[None]:
+        """For the time of the block, another simulated node of this size (allocatable resources). The
+        scheduler places no pods on it: only pods with `nodeName` run there."""
+        manifest = manifests.node(name, replace(self.settings, node_cpu=cpu, node_memory=memory))
+        manifest["spec"] = {"unschedulable": True}
+        self.api.create(manifest)
+        try:
+            self._await("kwok", partial(_is_ready, self.api, name), 120)
+            yield
+        finally:
+            self.api.delete("Node", name)
+
     def _make_files(self, folder: Path) -> Files:
         self.pki = authority = Authority(folder / "pki")
         front_proxy = Authority(folder / "front-proxy-pki", "hvpa-test-front-proxy")
@@ -213,7 +230,7 @@ class ControlPlane(Cluster):
     def _names(self) -> list[str]:
         bare = ["etcd", "kube-apiserver"]
         rest = ["kube-controller-manager", "kube-scheduler", "metrics-server", "vpa-recommender"]
-        return bare + ([] if self.real else ["kwok"]) + rest if self.full else bare
+        return bare + ([] if self.real else ["kwok", _ALLOCATOR]) + rest if self.full else bare
 
     def _process(self, name: str) -> Process:
         kubeconfig = self.folder / f"{name}.kubeconfig"
@@ -232,8 +249,22 @@ class ControlPlane(Cluster):
         # Neither proxies nor configuration of the user's home reach the programs. GOGC: garbage collection a quarter as
         # often; the API server's start with all definitions takes 2.0 s of CPU instead of 2.8, and 190 MB more memory.
         environment = {"HOME": str(self.folder), "PATH": os.environ.get("PATH", ""), "GOGC": "400"}
+        if name == _ALLOCATOR:
+            return self._allocator(environment)
         argv: list[str | Path] = [self.programs[name], *arguments[name]()]
         return Process(name, argv, self.logs / f"{name}.log", env=environment, cwd=self.folder)
+
+    def _allocator(self, environment: Mapping[str, str]) -> Process:
+        """The part of the simulated kubelets that is not KWOK's, as the same user."""
+        module = "localcluster.controlplane.allocator"
+        argv = [sys.executable, "-m", module, str(self.folder / "kwok.kubeconfig")]
+        return Process(
+            _ALLOCATOR,
+            argv,
+            self.logs / f"{_ALLOCATOR}.log",
+            env={**environment, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+            cwd=self.folder,
+        )
 
     def _node(self, number: int, images: Sequence[Path]) -> Node:
         """A real node, with the rights of a kubelet."""
@@ -254,6 +285,7 @@ class ControlPlane(Cluster):
 
     def _start_simulated_nodes(self) -> None:
         self.processes["kwok"].start()
+        self.processes[_ALLOCATOR].start()
         names = [f"node-{number}" for number in range(self.settings.nodes)]
         for name in names:
             self.api.create(manifests.node(name, self.settings))

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
@@ -32,6 +32,16 @@ Json = dict[str, Any]
 _OK = b"ok\n"
 _RESERVED_CPU = "100m"
 """CPU of a real node for the rest of the machine: workloads get everything except the control plane's minimum."""
+
+
+class NodeSize(NamedTuple):
+    """The allocatable resources of each simulated node, as quantities."""
+
+    cpu: str
+    memory: str
+
+
+DEFAULT_SIZE = NodeSize(AutoscalerSettings().node_cpu, AutoscalerSettings().node_memory)
 
 
 class KeeperError(Exception):
@@ -57,11 +67,20 @@ def running() -> Json | None:
     return state
 
 
-def up(*, full: bool = True, real: bool = False, images: Sequence[Path] = (), timeout: float = 240) -> Json:
-    """Start a control plane that stays, unless it already runs; returns the result of `running`. The programs must have
-    been built. With `real` its node is a real node, with these images. Raises `KeeperError`."""
+def up(
+    *,
+    full: bool = True,
+    real: bool = False,
+    images: Sequence[Path] = (),
+    size: NodeSize = DEFAULT_SIZE,
+    timeout: float = 240,
+) -> Json:
+    """Start a control plane that stays, unless it already runs; returns the result of `running`. The programs
+    must have been built. With `real` its node is a real node, with these images; otherwise its nodes have
+    this size. Raises `KeeperError`."""
     arguments = [*([] if full else ["--bare"]), *(["--nodes=real"] if real else [])]
     arguments += [f"--image={image.resolve()}" for image in images]
+    arguments += [f"--node-cpu={size.cpu}", f"--node-memory={size.memory}"]
     with _starting() as folder:
         return running() or _start_keeper(folder, arguments, timeout)
 
@@ -142,20 +161,27 @@ def ask(question: str, state: Json) -> None:
                 raise KeeperError(f"the keeper did not acknowledge `{question}`")
 
 
-def keep(*, full: bool = True, real: bool = False, images: Sequence[Path] = ()) -> None:
+def keep(
+    *, full: bool = True, real: bool = False, images: Sequence[Path] = (), size: NodeSize = DEFAULT_SIZE
+) -> None:
     """Act as the keeper: start the control plane, answer requests until a `stop`."""
-    with _kept(full=full, real=real, images=images) as (_, serve):
+    with _kept(full=full, real=real, images=images, size=size) as (_, serve):
         serve()
 
 
 @contextlib.contextmanager
 def _kept(
-    *, full: bool, real: bool = False, images: Sequence[Path] = (), programs: Programs | None = None
+    *,
+    full: bool,
+    real: bool = False,
+    images: Sequence[Path] = (),
+    size: NodeSize = DEFAULT_SIZE,
+    programs: Programs | None = None,
 ) -> Iterator[tuple[ControlPlane, Callable[[], None]]]:
     """Start the control plane, and answer requests until a `stop`."""
     folder = state_folder()
     shutil.rmtree(folder / "run", ignore_errors=True)
-    settings = AutoscalerSettings(reserved_cpu=_RESERVED_CPU)
+    settings = AutoscalerSettings(reserved_cpu=_RESERVED_CPU, node_cpu=size.cpu, node_memory=size.memory)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: _state_file().unlink(missing_ok=True))
         # The unpacked files of real nodes are removed with them; logs stay.
