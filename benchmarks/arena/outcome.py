@@ -54,6 +54,8 @@ class Outcome(msgspec.Struct, frozen=True):
     writes: int
     """Changes of the pods' requests."""
     replica_changes: int
+    violations: int
+    """Decisions of an Hvpa that break an invariant (`hvpa/core/invariants.py`), the first day included."""
     seconds: float = 0.0
     """CPU time of the run."""
 
@@ -89,6 +91,7 @@ def outcome_of(scenario: Scenario, result: PolicyResult, most: int, seconds: flo
         memory=totals.gib_hours_requested / hours if hours else 0.0,
         writes=totals.request_changes,
         replica_changes=totals.replica_changes,
+        violations=sum(event.kind == "Violation" for event in result.events),
         seconds=seconds,
     )
 

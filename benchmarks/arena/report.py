@@ -138,6 +138,7 @@ def report(seed: int, results: Sequence[Result]) -> str:
         "Beside HPA+VPA, without the weights 0 and 100\n\n" + _beside(both, PARTS, BOTH),
         "Beside HPA alone, without the weights 0 and 100\n\n" + _beside(both, PARTS, HPA),
         _at_rest(run),
+        _violations(run),
         _worse(run),
     ]
     failed = [
@@ -182,6 +183,13 @@ def _row(chosen: Sequence[Result]) -> tuple[str, ...]:
 def geometric(numbers: Iterable[float]) -> float:
     """Return the geometric mean."""
     return math.exp(statistics.fmean(map(math.log, numbers)))
+
+
+def _violations(results: Sequence[Result]) -> str:
+    """Count the decisions that break an invariant."""
+    broken = [result for result in results if result.own.violations]
+    text = f"Decisions that break an invariant: {sum(result.own.violations for result in broken)}"
+    return ", ".join([text, *(f"#{result.number}" for result in broken)])
 
 
 def _at_rest(results: Sequence[Result]) -> str:

@@ -36,6 +36,7 @@ FINE = Outcome(
     memory=2.0,
     writes=2,
     replica_changes=4,
+    violations=0,
 )
 
 
@@ -154,11 +155,12 @@ def test_more_cost_that_serves_more_is_not_worse() -> None:
 
 
 def test_the_tables_have_a_row_for_each_group_that_there_is() -> None:
-    text = report(1, [result(0, cost=50.0), result(1, cost=200.0, ooms=3)])
+    text = report(1, [result(0, cost=50.0), result(1, cost=200.0, ooms=3, violations=2)])
     (row,) = [line for line in text.splitlines() if line.startswith("in place ")][:1]
     assert row.split()[2:7] == ["2", "1.00", "0.88", "to", "1.62"]
     assert "#1 OOMs+cost: text" in text
     assert "requests (2 workloads)" in text
+    assert "Decisions that break an invariant: 2, #1\n" in text
     assert "replaced" not in text
 
 

@@ -15,7 +15,7 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
 from hvpa.core.invariants import CAPACITY, UNEXPLAINED, UNMEASURED, violations
 from hvpa.core.model import Blocked, PodShape, ReplicaView, ResourceRequirements
-from tests.unit.core.trajectory.jointly import app, external, state, value
+from tests.unit.core.trajectory.jointly import app, external, state, usually, utilization, value
 from tests.unit.core.trajectory.test_properties import observed
 
 MEASURED = value("cpu", "1", "1")
@@ -142,6 +142,19 @@ def test_a_difference_from_the_recommendation_has_a_reason() -> None:
     )
     gone = structs.replace(decision, containers={})
     assert broken(seen, gone) == [UNEXPLAINED] * 2
+
+
+def test_recommended_replicas_are_for_sizes_that_are_close_enough_to_stay() -> None:
+    """The path has 5 pods of 615m for the HPA's count, which its stabilization holds. 600m is close enough, and 5 pods
+    of that are too few."""
+    status = build.merged(usually(712), {"axes": {"vertical": {"base": {"app": {"cpu": "87m"}}}}})
+    template = {"spec": {"minReplicas": 3, "maxReplicas": 8}}
+    spec = {"weightBasedScalingIntervals": [{"vpaWeight": 100}], "hpa": {"template": template}}
+    readings, targets = [utilization("cpu", 82, 42, "252m")], {"app": {"cpu": "99m"}}
+    objects = state(6, [app("600m")], readings, targets, spec, status=status, desired=5)
+    observation, decision = looked_at(objects)
+    assert decision.replicas == ReplicaView(6, 5, 6, 6)
+    assert broken(observation, decision) == []
 
 
 # --- all of it -------------------------------------------------------------------------------------------------------
