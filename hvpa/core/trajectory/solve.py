@@ -249,7 +249,7 @@ class Joint:
             {key: size if key in self.known else self.current[key] for key, size in on_path.items()}
         )
 
-    @property
+    @cached_property
     def _shared(self) -> Set[ResourceKey]:
         """The container resources whose metric also measures containers that HVPA does not govern."""
         return {
