@@ -121,7 +121,7 @@ def test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began(de
     process = demo(DEMO_SECONDS=LOAD_SECONDS)
     await_text(process, "-- 0:00 calm", READY_SECONDS)
     children = descendants(process.pid)
-    assert len(children) == 8  # seven programs of the control plane, and the operator
+    assert len(children) == 9  # eight programs of the control plane, and the operator
     code = process.wait(WHOLE_SECONDS)
     text = output(process)
     assert code == 0, text
@@ -154,7 +154,7 @@ def test_with_every_mode_off_it_fails_and_is_left_running_on_request_until_it_is
     process = demo(KEEP="1", DEMO="rollout", DEMO_MODE="Off", DEMO_SECONDS="60")
     await_text(process, "-- 0:00 calm", READY_SECONDS)
     children = descendants(process.pid)
-    assert len(children) == 9  # seven programs of the control plane, the operator, and what owns them all
+    assert len(children) == 10  # eight programs of the control plane, the operator, and what owns them all
     began = time.monotonic()
     assert process.wait(READY_SECONDS) == 1, output(process)
     assert time.monotonic() - began < 150  # without DEMO_SECONDS the load alone takes 300 s

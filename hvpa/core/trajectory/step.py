@@ -382,14 +382,12 @@ class JointScaling:
 
     def _recommended(self, goal: int, sizes: Sizes) -> int:
         """Return the count without gates, at most the `goal`. Sizes that are close enough stay as they are after this
-        step."""
+        step, so the HPA's own count is for these sizes."""
         joint = self.joint
-        if joint.wanted.replicas >= goal:
-            return goal
         ungated = {
             key: sizes[key] if joint.is_near(key, size) else size for key, size in joint.wanted.sizes.items()
         }
-        return min(goal, max(joint.wanted.replicas, joint.once_replaced.replicas_for(ungated)))
+        return min(goal, max(joint.wanted.replicas, joint.held_down_to(ungated)))
 
     def _as_recommended_last(self, unknown: Unknown) -> ReplicasResult:
         return as_recommended_last(
