@@ -3,6 +3,7 @@ course of an HPA with a VPA under that load."""
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from demo.demo_cluster import NAME, NAMESPACE, DemoCluster, Report, operator_on
 from demo.options import Options, SizeStrategy
 from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, hpa_beside_vpa, used
-from demo.snapshot import Snapshot
+from demo.snapshot import WIDTH, Snapshot
 from demo.verdict import Rivals
 from localcluster.controlplane import keeper
 from localcluster.controlplane.controlplane import ControlPlane
@@ -73,7 +74,8 @@ def simulated_cluster(chosen: Options, report: Report) -> Iterator[SimulatedDemo
     programs = build(report=report)
     began = time.monotonic()
     with keeper.host(programs) if chosen.keep else ControlPlane(programs=programs) as plane:
-        report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
+        names = f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)"
+        report(textwrap.fill(names, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
         with operator_on(plane, chosen, report) as (operator, user):
             scenario = Scenario(seconds=chosen.seconds or SECONDS)
             put_up = SimulatedDemo(plane, operator, user, scenario, chosen.sizes)
