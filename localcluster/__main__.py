@@ -118,6 +118,8 @@ def _up(options: argparse.Namespace) -> None:
     if not options.bare:
         real, line = which_nodes(options.nodes, options.image)
         print(f"nodes: {line}", flush=True)
+    if (real or options.bare) and _size(options) != keeper.DEFAULT_SIZE:
+        raise keeper.KeeperError("--node-cpu and --node-memory need simulated nodes (NODES=simulated)")
     build(full=not options.bare)
     if real:
         build_node()

@@ -84,8 +84,8 @@ class Kept(NamedTuple):
 
 
 class Memo(dict[Callable[..., Any], Kept]):
-    """The latest result of each cached function about one Hvpa, for decisions that are made one after the other. The
-    caller owns the memo and drops it together with everything else that it stores about the Hvpa."""
+    """The latest results of the cached functions about an Hvpa, for its next decision. The caller owns the memo and
+    drops it together with everything else that it stores about the Hvpa."""
 
 
 def remembered_while(

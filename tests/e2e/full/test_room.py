@@ -35,7 +35,8 @@ def pending(pod: Json) -> tuple[str, str] | None:
 
 
 def test_a_resize_without_room_is_deferred_until_another_pod_is_deleted(pods: SimulatedPods) -> None:
-    """500m + 300m of 1000m: 800m have no room beside 300m. They have room beside 200m, or alone."""
+    """The node has 1000m, and pods of 500m and 300m. The first asks for 800m: that has no room beside 300m, but does
+    beside 200m, or alone."""
     pods.create("web", {"cpu": "500m", "memory": "128Mi"})
     pods.create("other", {"cpu": "300m", "memory": "128Mi"})
     pods.resize("web", {"cpu": "800m"})

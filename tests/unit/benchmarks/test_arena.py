@@ -3,6 +3,7 @@ says."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from pathlib import Path
@@ -15,11 +16,13 @@ import yaml
 from benchmarks.arena import run
 from benchmarks.arena.command import main
 from benchmarks.arena.draw import METRICS, WEIGHTS, drawn
-from benchmarks.arena.outcome import SERVICE, TIMEOUT, Outcome, percentile, response_means
+from benchmarks.arena.outcome import SERVICE, TIMEOUT, Outcome, outcome_of, percentile, response_means
 from benchmarks.arena.policies import BOTH, HPA, HVPA, VPA, policies, rival, scenario_of
 from benchmarks.arena.report import compared, report, verdict
 from benchmarks.arena.run import Result, run_one
+from hvpa_lab.simulate.model import SimulationEvent
 from hvpa_lab.simulate.scenario.read import load_scenario
+from tests.unit.lab.simulate import build, joint_build
 
 FINE = Outcome(
     cost=100.0,
@@ -152,6 +155,15 @@ def test_more_cost_that_serves_more_is_not_worse() -> None:
     own = result(cost=200.0)
     short = msgspec.structs.replace(FINE, unmet=0.05)
     assert verdict(msgspec.structs.replace(own, outcomes={**own.outcomes, BOTH: short})) is None
+
+
+def test_decisions_that_break_an_invariant_are_counted() -> None:
+    scenario = build.scenario(step=60.0)
+    simulated = joint_build.run(joint_build.joint(), build.constant(2.0), scenario.duration / 86400).result
+    assert outcome_of(scenario, simulated, 30, 0.0).violations == 0
+    broken = SimulationEvent(60.0, "Violation", "capacity", "memory: 1 of 2 served by 1 pods")
+    events = (*simulated.events, broken, broken)
+    assert outcome_of(scenario, dataclasses.replace(simulated, events=events), 30, 0.0).violations == 2
 
 
 def test_the_tables_have_a_row_for_each_group_that_there_is() -> None:

@@ -82,6 +82,15 @@ class TestNodes:
         assert real
         assert line.endswith(f"; {file} is missing, so the operator can't be a pod (make image)")
 
+    @pytest.mark.parametrize("more", [["--nodes=real"], ["--bare"]])
+    @pytest.mark.parametrize("size", ["--node-cpu=4", "--node-memory=8Gi"])
+    def test_a_size_is_refused_unless_nodes_are_simulated(
+        self, able: None, more: list[str], size: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert command_line.main(["up", size, *more]) == 1
+        expected = "--node-cpu and --node-memory need simulated nodes (NODES=simulated)\n"
+        assert capsys.readouterr().err == expected
+
 
 def test_without_a_control_plane_a_command_says_how_to_start_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

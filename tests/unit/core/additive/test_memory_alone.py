@@ -31,7 +31,8 @@ def decided(
     replicas: int = 8,
     weight: int = 0,
 ) -> Decision:
-    """What is decided where pods use so many percent (of 50) of their memory requests, and began with `base`."""
+    """The decision if pods use `utilization` percent of their memory requests (the target is 50), and `base` is
+    recorded as their first requests."""
     current = {"averageUtilization": utilization, "averageValue": "500Mi"}
     measured = {"type": "Resource", "resource": {"name": "memory", "current": current}}
     calls = -(-replicas * utilization // 50)

@@ -258,20 +258,24 @@ def test_in_place_pods_become_fewer_as_soon_as_they_have_the_size_for_it(
 
 @pytest.mark.parametrize("resizes", [False, True])
 @pytest.mark.parametrize(("percent", "expected"), [(25, 10), (22, 10), (20, 9)])
-@pytest.mark.parametrize("sidecar", [False, True])
+@pytest.mark.parametrize("sidecar", ["", "measured", "not measured"])
 def test_beside_memory_alone_pods_become_fewer_with_the_overlap_to_spare(
-    percent: int, expected: int, resizes: bool, sidecar: bool
+    percent: int, expected: int, resizes: bool, sidecar: str
 ) -> None:
     """10 pods have twice the memory of before, and the same CPU: they stay as many as with the first memory. A sidecar
-    of mode Off has half of that, and a quarter now."""
+    of mode Off that the metric measures has half of that, and a quarter now."""
     memory, containers, spec = "2Gi", [app("500m", "2Gi")], {}
     if sidecar:
-        memory, containers = "3Gi", [app("500m", "3Gi"), app("100m", "1Gi", name="side")]
+        memory = "3Gi" if sidecar == "measured" else "2Gi"
+        containers = [app("500m", memory), app("100m", "1Gi", name="side")]
         spec = policy(containerName="side", mode="Off")
     base = {"app": {"cpu": "500m", "memory": "1Gi"}, "side": {"cpu": "100m", "memory": "1Gi"}}
     status = {"axes": {"vertical": {"base": base if sidecar else {"app": base["app"]}}}}
-    used = f"{percent * (40 if sidecar else 20)}Mi"
-    readings, targets = [utilization("memory", 50, percent, used)], {"app": {"memory": memory}}
+    used, container = (
+        f"{percent * (40 if sidecar == 'measured' else 20)}Mi",
+        "app" * (sidecar == "not measured"),
+    )
+    readings, targets = [utilization("memory", 50, percent, used, container)], {"app": {"memory": memory}}
     observed = state(10, containers, readings, targets, spec, status=status)
     assert wanted(build.decided(observed, resizes=resizes))[0] == expected
 
@@ -508,6 +512,8 @@ def test_in_place_measured_memory_is_kept_until_new_pods_serve(ready: bool, memo
     observed = state(3, made, readings, targets, {"trajectory": EXACT}, status=base, pods=pods)
     decision = build.decided(observed, resizes=True)
     assert (requests(decision)["memory"], count(decision)) == (memory, 3)
+    (item,) = [item for item in view(decision).items if item.key.resource == "memory"]
+    assert item.stays == ("" if ready else "kept until new pods are ready")
 
 
 @pytest.mark.parametrize(
