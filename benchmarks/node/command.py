@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,43 +42,59 @@ def main(argv: list[str]) -> int:
         "--jumps", type=int, default=5, help="of each factor and policy (default: 5; 0: none)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the steps (default: 1)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all times there")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="keep all times there; measure only those that it lacks"
+    )
     options = parser.parse_args(argv)
     if reason := why_not():
         print(reason, file=sys.stderr)
         return 2
     build()
     build_node()
-    measured = _measure(options)
+    measured = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
+    for _ in _measure(options, measured):
+        if options.json:
+            options.json.write_text(json.dumps(measured, indent=2) + "\n")
     print("\n".join(_lines(measured)))
-    if options.json:
-        options.json.write_text(json.dumps(measured, indent=2) + "\n")
     return 0
 
 
-def _measure(options: argparse.Namespace) -> dict[str, Any]:
+def _measure(options: argparse.Namespace, measured: dict[str, Any]) -> Iterator[None]:
+    """Add the missing times to `measured`; yield after each addition, so that an interrupted run loses little."""
     with (
         tempfile.TemporaryDirectory() as control,
         ControlPlane(nodes="real", settings=_DEFAULTS) as plane,
         Operator(plane, install_operator_rbac(plane, deployment=False)) as operator,
     ):
         pods = RealPods(plane.api, plane.nodes, "default", Path(control))
-        return {
-            "resizes": dataclasses.asdict(resizes.resizes(plane, pods, options.resizes)),
-            "out of memory": dataclasses.asdict(resizes.out_of_memory(plane, pods, operator, options.ooms)),
-            "signals": signals(plane, pods, options.steps, random.Random(options.seed)),
-            "jumps": _jumps(plane, [float(factor) for factor in options.factors.split(",")], options.jumps),
+        parts: dict[str, Callable[[], Any]] = {
+            "resizes": lambda: dataclasses.asdict(resizes.resizes(plane, pods, options.resizes)),
+            "out of memory": lambda: dataclasses.asdict(
+                resizes.out_of_memory(plane, pods, operator, options.ooms)
+            ),
+            "signals": lambda: signals(plane, pods, options.steps, random.Random(options.seed)),
         }
+        for name, part in parts.items():
+            if name not in measured:
+                measured[name] = part()
+                yield
+        factors = [float(factor) for factor in options.factors.split(",")]
+        yield from _jumps(plane, factors, options.jumps, measured.setdefault("jumps", []))
 
 
-def _jumps(plane: ControlPlane, factors: Sequence[float], runs: int) -> list[dict[str, Any]]:
-    """Measure the policies in turn, so that a temporary disturbance of the machine affects all of them."""
-    results: list[dict[str, Any]] = []
-    for factor, run, policy in itertools.product(factors, range(runs), POLICIES):
+def _jumps(
+    plane: ControlPlane, factors: Sequence[float], runs: int, results: list[dict[str, Any]]
+) -> Iterator[None]:
+    """Add the missing jumps. Factors and policies take turns, so that a temporary disturbance of the machine affects
+    all of them."""
+    known = {(result["run"], result["factor"], result["policy"]) for result in results}
+    for run, factor, policy in itertools.product(range(runs), factors, POLICIES):
+        if (run, factor, policy) in known:
+            continue
         print(f"jump {len(results) + 1}: to {factor:g} times the load, {policy}", file=sys.stderr, flush=True)
-        names = {"factor": factor, "policy": policy, "run": run}
+        names = {"run": run, "factor": factor, "policy": policy}
         results.append(names | dataclasses.asdict(jump(plane, policy, factor, len(results))))
-    return results
+        yield
 
 
 def _lines(measured: dict[str, Any]) -> list[str]:
