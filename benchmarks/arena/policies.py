@@ -21,6 +21,8 @@ from benchmarks.arena.draw import HOURS, Drawn, Fields, workload_field
 STEP: Final = 15
 HVPA: Final = "Hvpa"
 BOTH: Final = "HPA+VPA"
+AGAIN: Final = "HPA+VPA again"
+"""An HPA and a VPA under the same load with other noise: how often chance alone makes a workload worse."""
 HPA: Final = "HPA"
 VPA: Final = "VPA"
 SHARE: Final = 0.92
@@ -34,7 +36,8 @@ def rival(workload: Drawn) -> str:
 
 def policies(workload: Drawn) -> list[str]:
     """Return the policies of this workload."""
-    return list(dict.fromkeys((HVPA, rival(workload), BOTH, HPA)))
+    again = [AGAIN] if rival(workload) == BOTH else []
+    return list(dict.fromkeys((HVPA, rival(workload), BOTH, HPA, *again)))
 
 
 def scenario_of(workload: Drawn, *names: str) -> Fields:

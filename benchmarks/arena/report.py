@@ -12,7 +12,7 @@ from msgspec import structs
 
 from benchmarks.arena.draw import HOURS, METRICS, SHAPES, WEIGHTS
 from benchmarks.arena.outcome import Outcome
-from benchmarks.arena.policies import BOTH, HPA
+from benchmarks.arena.policies import AGAIN, BOTH, HPA, HVPA
 from benchmarks.arena.run import Result
 
 MORE_COST: Final = 1.15
@@ -135,7 +135,7 @@ def report(seed: int, results: Sequence[Result]) -> str:
     parts = [
         f"Seed {seed}, {len(run)} workloads",
         "Beside the rival (HPA+VPA; weight 0: HPA; weight 100: VPA)\n\n" + _beside(run, GROUPS),
-        "Beside HPA+VPA, without the weights 0 and 100\n\n" + _beside(both, PARTS, BOTH),
+        "Beside HPA+VPA, without the weights 0 and 100\n\n" + _beside(both, PARTS, BOTH) + _by_chance(both),
         "Beside HPA alone, without the weights 0 and 100\n\n" + _beside(both, PARTS, HPA),
         _at_rest(run),
         _violations(run),
@@ -159,6 +159,18 @@ def _beside(results: Sequence[Result], groups: Iterable[Group], rival: str = "")
             judged = [structs.replace(result, rival=rival or result.rival) for result in chosen]
             rows.append((name, *_row(judged)))
     return table(rows)
+
+
+def _by_chance(results: Sequence[Result]) -> str:
+    """Count the workloads in which an HPA and a VPA are worse than themselves because the noise is another."""
+    again = [
+        structs.replace(result, outcomes={**result.outcomes, HVPA: result.outcomes[AGAIN]})
+        for result in results
+    ]
+    worse = sum(verdict(result) is not None for result in again)
+    return (
+        f"\n\nBy chance: HPA+VPA is worse than itself with other noise in {worse} of {len(again)} workloads"
+    )
 
 
 def _row(chosen: Sequence[Result]) -> tuple[str, ...]:

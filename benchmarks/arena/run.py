@@ -23,7 +23,7 @@ import msgspec
 from benchmarks.arena import outcome
 from benchmarks.arena.draw import Drawn, drawn
 from benchmarks.arena.outcome import Outcome, outcome_of
-from benchmarks.arena.policies import HVPA, policies, scenario_of
+from benchmarks.arena.policies import AGAIN, HVPA, policies, scenario_of
 from benchmarks.joint.run import ACTING_ROOMS, HVPA_ROOMS, SCENARIO, code_version, essence, write_scenario
 from hvpa_lab.simulate.engine import quiet, simulate
 from hvpa_lab.simulate.scenario.read import load_scenario
@@ -31,6 +31,7 @@ from hvpa_lab.simulate.scenario.read import load_scenario
 CACHE: Final = Path.home() / ".cache" / "hvpa" / "arena"
 COUNTED: Final = essence(Path(outcome.__file__).read_text())
 """The code that computes the figures; each result depends on it."""
+OTHER_NOISE: Final = 5000
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -91,7 +92,8 @@ def run_one(seed: int, number: int, name: str, kept: Path) -> OutcomeOrError:
     began = time.process_time()
     try:
         with TemporaryDirectory() as folder:
-            read = load_scenario(write_scenario(Path(folder) / SCENARIO, scenario, "", ""), seed + number)
+            noise = seed + number + (OTHER_NOISE if name == AGAIN else 0)
+            read = load_scenario(write_scenario(Path(folder) / SCENARIO, scenario, "", ""), noise)
         result = simulate(read, read.policies[0])
         done = outcome_of(read, result, workload.replicas[2], time.process_time() - began)
     except Exception as error:  # a failing policy must not end the others

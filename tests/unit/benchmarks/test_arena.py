@@ -17,7 +17,7 @@ from benchmarks.arena import run
 from benchmarks.arena.command import main
 from benchmarks.arena.draw import METRICS, WEIGHTS, drawn
 from benchmarks.arena.outcome import SERVICE, TIMEOUT, Outcome, outcome_of, percentile, response_means
-from benchmarks.arena.policies import BOTH, HPA, HVPA, VPA, policies, rival, scenario_of
+from benchmarks.arena.policies import AGAIN, BOTH, HPA, HVPA, VPA, policies, rival, scenario_of
 from benchmarks.arena.report import compared, report, verdict
 from benchmarks.arena.run import Result, run_one
 from hvpa_lab.simulate.model import SimulationEvent
@@ -45,7 +45,7 @@ FINE = Outcome(
 
 def result(number: int = 0, **changes: Any) -> Result:
     own = msgspec.structs.replace(FINE, **changes)
-    outcomes = {HVPA: own, BOTH: FINE, HPA: FINE}
+    outcomes = {HVPA: own, BOTH: FINE, AGAIN: FINE, HPA: FINE}
     return Result(number, "text", "CPU", 50, "Trajectory", True, "constant", True, BOTH, outcomes, {})
 
 
@@ -56,7 +56,9 @@ def test_a_workload_depends_on_seed_and_number_alone() -> None:
 
 
 def test_each_metric_meets_each_weight_once_in_36() -> None:
-    pairs = Counter((one.metric, one.weight) for one in (drawn(3, number) for number in range(36)))
+    pairs = Counter(
+        (workload.metric, workload.weight) for workload in (drawn(3, number) for number in range(36))
+    )
     assert set(pairs) == {(metric, weight) for metric in METRICS for weight in WEIGHTS}
     assert set(pairs.values()) == {1}
 
@@ -65,36 +67,48 @@ def test_what_is_drawn_is_ordinary_and_can_be_run(tmp_path: Path) -> None:
     path = tmp_path / "scenario.yaml"
     kinds = Counter[str]()
     for number in range(150):
-        one = drawn(1, number)
-        least, first, most = one.replicas
+        workload = drawn(1, number)
+        least, first, most = workload.replicas
         assert 1 <= least <= first <= most <= 50
-        assert 0.5 <= one.target <= 0.9
-        cpu, memory = one.containers[0].requests
+        assert 0.5 <= workload.target <= 0.9
+        cpu, memory = workload.containers[0].requests
         assert 50 <= cpu <= 4000
         assert 64 <= memory <= 8192
-        assert (one.metric == "container CPU") <= (len(one.containers) > 1)
-        path.write_text(yaml.safe_dump(scenario_of(one, *policies(one))))
+        assert (workload.metric == "container CPU") <= (len(workload.containers) > 1)
+        path.write_text(yaml.safe_dump(scenario_of(workload, *policies(workload))))
         assert load_scenario(path, number).workload.replicas == first
-        kinds.update((one.strategy, one.blend, one.shape, one.kind_of_nodes, one.kubelet.split(" for")[0]))
         kinds.update(
-            field for field in ("blips", "spread", "resizeRefused", "resizeDeferred") if field in one.further
+            (
+                workload.strategy,
+                workload.blend,
+                workload.shape,
+                workload.kind_of_nodes,
+                workload.kubelet.split(" for")[0],
+            )
         )
-        kinds[f"{len(one.containers)} containers"] += 1
+        kinds.update(
+            field
+            for field in ("blips", "spread", "resizeRefused", "resizeDeferred")
+            if field in workload.further
+        )
+        kinds[f"{len(workload.containers)} containers"] += 1
     assert len(kinds) == 3 + 2 + 4 + 2 + 3 + 4 + 3
     assert min(kinds.values()) >= 3
 
 
 def test_an_explicit_weight_of_one_axis_is_judged_against_that_axis() -> None:
-    rivals = {one.weight: rival(one) for one in (drawn(1, number) for number in range(36))}
+    rivals = {workload.weight: rival(workload) for workload in (drawn(1, number) for number in range(36))}
     assert rivals == {None: BOTH, 0: HPA, 30: BOTH, 50: BOTH, 80: BOTH, 100: VPA}
 
 
 def test_all_have_the_same_headroom_and_bounds() -> None:
-    one = next(
-        one for one in map(lambda at: drawn(1, at), range(200)) if (one.metric, one.weight) == ("CPU", 50)
+    workload = next(
+        workload
+        for workload in map(lambda at: drawn(1, at), range(200))
+        if (workload.metric, workload.weight) == ("CPU", 50)
     )
-    one = one._replace(target=0.8, utilization=True, blend="Trajectory", least=0.5)
-    scenario = scenario_of(one, HVPA, BOTH, HPA)
+    workload = workload._replace(target=0.8, utilization=True, blend="Trajectory", least=0.5)
+    scenario = scenario_of(workload, HVPA, BOTH, HPA)
     hvpa, both, hpa = scenario["policies"]
     spec = hvpa["hvpa"]["spec"]
 
@@ -102,7 +116,7 @@ def test_all_have_the_same_headroom_and_bounds() -> None:
         (metric,) = policy["metrics"]
         return dict(metric["resource"]["target"])
 
-    request = sum(container.requests[0] for container in one.containers)
+    request = sum(container.requests[0] for container in workload.containers)
     assert target(both["hpa"]) == {"type": "AverageValue", "averageValue": f"{round(request * 0.8)}m"}
     assert target(hpa["hpa"]) == {"type": "Utilization", "averageUtilization": 80}
     assert target(spec["hpa"]["template"]["spec"]) == {"type": "Utilization", "averageUtilization": 87}
@@ -174,6 +188,29 @@ def test_the_tables_have_a_row_for_each_group_that_there_is() -> None:
     assert "requests (2 workloads)" in text
     assert "Decisions that break an invariant: 2, #1\n" in text
     assert "replaced" not in text
+
+
+def test_the_report_says_how_often_chance_alone_makes_a_workload_worse() -> None:
+    unlucky = result(0)
+    unlucky = msgspec.structs.replace(
+        unlucky, outcomes={**unlucky.outcomes, AGAIN: msgspec.structs.replace(FINE, cost=FINE.cost * 1.2)}
+    )
+    text = report(1, [unlucky, result(1)])
+    assert "By chance: HPA+VPA is worse than itself with other noise in 1 of 2 workloads" in text
+    assert "Worse than the rival: 0" in text
+
+
+def test_the_same_policy_runs_again_with_other_noise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    noises = []
+
+    def loaded(_: Path, noise: int) -> object:
+        noises.append(noise)
+        raise ValueError
+
+    monkeypatch.setattr(run, "load_scenario", loaded)
+    for name in (BOTH, AGAIN):
+        run_one(7, 4, name, tmp_path)
+    assert noises == [11, 5011]
 
 
 def test_two_results_are_compared_by_workload() -> None:
