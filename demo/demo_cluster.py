@@ -106,7 +106,7 @@ class DemoCluster(Generic[LoadT]):
     def see(self) -> Snapshot:
         """The same, even after a process has ended."""
         api = self.plane.api
-        seen = snapshot(
+        observation = snapshot(
             api.get("Deployment", NAME, self.namespace),
             api.find("Hvpa", NAME, self.namespace) or {},
             api.find("HorizontalPodAutoscaler", NAME, self.namespace),
@@ -118,7 +118,7 @@ class DemoCluster(Generic[LoadT]):
             self._first_pods = self._first_pods or of
             if of != self._first_pods:
                 self._replaced.add(pod["metadata"]["uid"])
-        return replace(seen, restarts=seen.restarts + len(self._replaced))
+        return replace(observation, restarts=observation.restarts + len(self._replaced))
 
     def check(self) -> None:
         """Raise `DemoError` when a required process has ended."""
@@ -132,8 +132,8 @@ class DemoCluster(Generic[LoadT]):
 
     def manifest(self, name: str) -> Json:
         """The object in a file of the demo."""
-        found: Json = yaml.safe_load((HERE / name).read_text())
-        return found
+        manifest: Json = yaml.safe_load((HERE / name).read_text())
+        return manifest
 
     def put_up_workload(self, mode: Mode) -> None:
         """Create namespace, Deployment and Hvpa, and wait for the pods."""
@@ -167,26 +167,31 @@ class DemoCluster(Generic[LoadT]):
 
     def _silent(self) -> list[str]:
         """The names of recommendations that are still missing."""
-        seen = self.look()
+        snapshot = self.look()
         known = (
-            ("the HPA's first recommendation", seen.hpa_desired is not None),
-            ("the VPA's first recommendation", seen.vpa_target.cpu is not None),
-            ("a minute of measurements", seen.knows_usual or not self.needs_usual),
+            ("the HPA's first recommendation", snapshot.hpa_desired is not None),
+            ("the VPA's first recommendation", snapshot.vpa_target.cpu is not None),
+            ("a minute of measurements", snapshot.knows_usual or not self.needs_usual),
         )
         return [name for name, is_known in known if not is_known]
 
-    def evidence(self, seen: list[Snapshot], course: Course) -> Evidence:
+    def evidence(self, snapshots: list[Snapshot], course: Course) -> Evidence:
         """The writers and writes of the audit log, and the observed states with their times (`course`)."""
         if self._start is None:
             raise DemoError("there is no workload yet")
         scenario = self.scenario
-        found = self._writes("deployments", NAME)
+        requests = self._writes("deployments", NAME)
         return Evidence(
             start=self._start,
             writes=[
-                Write(one.user, (one.time - self._began_at).total_seconds(), one.subresource, one.body)
-                for one in found
-                if one.subresource != "status"
+                Write(
+                    request.user,
+                    (request.time - self._began_at).total_seconds(),
+                    request.subresource,
+                    request.body,
+                )
+                for request in requests
+                if request.subresource != "status"
             ],
             operator=self.account,
             hpa_writers=self._writers("horizontalpodautoscalers", "status", NAME),
@@ -194,10 +199,10 @@ class DemoCluster(Generic[LoadT]):
             rise=scenario.phase("rise").start,
             fall=scenario.phase("fall").start,
             gave_up_early=self.elapsed < scenario.phase("fall").end,
-            seen=seen,
+            seen=snapshots,
             course=course if self.in_place else (),
             resizes=self._writers("pods", "resize") if self.in_place else None,
-            restarts=seen[-1].restarts if seen else 0,
+            restarts=snapshots[-1].restarts if snapshots else 0,
             rivals=self.rivals(),
         )
 
@@ -208,7 +213,7 @@ class DemoCluster(Generic[LoadT]):
     def _writes(self, resource: str, name: str | None, subresource: str | None = None) -> list[Request]:
         """The accepted writes to our objects of a kind, or to a subresource of them."""
         audit = self.plane.audit
-        found = audit.requests(
+        requests = audit.requests(
             self._mark,
             writes=True,
             resource=resource,
@@ -216,11 +221,11 @@ class DemoCluster(Generic[LoadT]):
             namespace=self.namespace,
             name=name,
         )
-        return [one for one in found if one.code < 300]
+        return [request for request in requests if request.code < 300]
 
     def _writers(self, resource: str, subresource: str, name: str | None = None) -> Counter[str]:
         """The writers of a subresource of our HPA, VPA or pods, and their number of writes."""
-        return Counter(one.user for one in self._writes(resource, name, subresource))
+        return Counter(request.user for request in self._writes(resource, name, subresource))
 
 
 @contextmanager

@@ -75,13 +75,13 @@ class Scenario:
     @property
     def phases(self) -> tuple[Phase, ...]:
         """All phases, in order, without gaps."""
-        found: list[Phase] = []
+        phases: list[Phase] = []
         start = 0.0
         for name, share, begin, end, story in _PLAN:
             length = share * self.seconds
-            found.append(Phase(name, start, start + length, begin, end, story))
+            phases.append(Phase(name, start, start + length, begin, end, story))
             start += length
-        return tuple(found)
+        return tuple(phases)
 
     def phase(self, name: str) -> Phase:
         """The phase of that name."""

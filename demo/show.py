@@ -85,7 +85,7 @@ class Show(ABC):
         """Report other changes since the last look."""
 
     @abstractmethod
-    def row(self, seen: Snapshot, elapsed: float) -> str:
+    def row(self, snapshot: Snapshot, elapsed: float) -> str:
         """A line of the table."""
 
     def run(self) -> Verdict:
@@ -102,14 +102,14 @@ class Show(ABC):
             elapsed = self.cluster.elapsed
             self._report_phase(elapsed)
             try:
-                seen = self.cluster.look()
+                snapshot = self.cluster.look()
             except (ApiError, OSError) as error:
                 self.screen.report(f"   {clock(elapsed)} the API server did not answer: {error}")
                 time.sleep(_PERIOD_SECONDS)
                 continue
-            self._show(seen, last, elapsed)
-            self._seen.append(seen)
-            last = seen
+            self._show(snapshot, last, elapsed)
+            self._seen.append(snapshot)
+            last = snapshot
             time.sleep(_PERIOD_SECONDS)
 
     def is_over(self) -> bool:
@@ -131,15 +131,15 @@ class Show(ABC):
             self._phase = phase
             self.screen.report(f"-- {clock(elapsed)} {phase.name}: {phase.story}")
 
-    def _show(self, seen: Snapshot, last: Snapshot | None, elapsed: float) -> None:
-        steps = [] if last is None else changes(state_of(last), state_of(seen), elapsed)
+    def _show(self, snapshot: Snapshot, last: Snapshot | None, elapsed: float) -> None:
+        steps = [] if last is None else changes(state_of(last), state_of(snapshot), elapsed)
         for step in steps:
             self.screen.report(f">> {clock(elapsed)} scaled {step.direction}: {step.what}")
         self._steps += steps
         if steps or not self._course:
-            self._course.append((elapsed, state_of(seen)))
+            self._course.append((elapsed, state_of(snapshot)))
         self.remark(elapsed)
-        self.screen.row(self.row(seen, elapsed), elapsed, changed=bool(steps))
+        self.screen.row(self.row(snapshot, elapsed), elapsed, changed=bool(steps))
 
 
 class SimulatedShow(Show):
@@ -151,13 +151,13 @@ class SimulatedShow(Show):
         if demo_cluster.in_place:
             screen.begin_table(IN_PLACE)
 
-    def row(self, seen: Snapshot, elapsed: float) -> str:
+    def row(self, snapshot: Snapshot, elapsed: float) -> str:
         """A line of the table."""
         usage = self._simulated.load.usage
         load_state = LoadState(
             elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu, self._simulated.rival
         )
-        return line(self.screen.columns, load_state, seen)
+        return line(self.screen.columns, load_state, snapshot)
 
 
 def introduce(demo_cluster: SimulatedDemo, screen: Screen) -> None:

@@ -59,11 +59,11 @@ class SimulatedDemo(DemoCluster[PodLoad]):
 
     def see(self) -> Snapshot:
         """The workload and its recommenders now."""
-        seen = super().see()
-        if seen.limits.cpu is not None:
+        snapshot = super().see()
+        if snapshot.limits.cpu is not None:
             # A container gets no more CPU than its limit, for any load.
-            self.load.most_cpu = seen.limits.cpu
-        return seen
+            self.load.most_cpu = snapshot.limits.cpu
+        return snapshot
 
 
 @contextmanager

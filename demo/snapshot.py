@@ -68,24 +68,30 @@ def snapshot(
     requests = {**container["resources"].get("requests", {}), **decided[0].get("requests", {})}
     recommendation = (vpa or {}).get("status", {}).get("recommendation") or {}
     recommended = recommendation.get("containerRecommendations") or [{}]
-    found = (hpa or {}).get("status", {})
+    hpa_status = (hpa or {}).get("status", {})
     # A pod that found no room on the node (OutOfcpu) stays, and requests nothing.
     live = [pod for pod in pods if pod["status"].get("phase") not in ("Failed", "Succeeded")]
-    has = [one["resources"].get("requests", {}) for pod in live for one in pod["spec"]["containers"]]
-    containers = [one for pod in pods for one in pod["status"].get("containerStatuses") or ()]
+    has = [
+        live_container["resources"].get("requests", {})
+        for pod in live
+        for live_container in pod["spec"]["containers"]
+    ]
+    containers = [
+        container_status for pod in pods for container_status in pod["status"].get("containerStatuses") or ()
+    ]
     return Snapshot(
         replicas=deployment["spec"]["replicas"],
         ready=deployment.get("status", {}).get("readyReplicas", 0),
         requests=resources(requests),
         limits=resources(container["resources"].get("limits", {})),
-        hpa_desired=(found.get("desiredReplicas") or None) if found.get("currentMetrics") else None,
+        hpa_desired=(hpa_status.get("desiredReplicas") or None) if hpa_status.get("currentMetrics") else None,
         vpa_target=resources(recommended[0].get("target", {})),
         held=tuple(map(_held, status.get("lastBlockedScaling", ()))),
         knows_usual=bool(status.get("axes", {}).get("vertical", {}).get("usualDemand")),
         resized=(status.get("actuation") or {}).get("resized", ""),
-        asked=sum(resources(one).cpu or 0 for one in has),
-        asked_memory=sum(resources(one).memory or 0 for one in has),
-        restarts=sum(one.get("restartCount", 0) for one in containers),
+        asked=sum(resources(request).cpu or 0 for request in has),
+        asked_memory=sum(resources(request).memory or 0 for request in has),
+        restarts=sum(container_status.get("restartCount", 0) for container_status in containers),
     )
 
 
@@ -172,26 +178,26 @@ def header(columns: Columns) -> str:
     return join([*(name.rjust(width) for name, width in columns), "held back"])
 
 
-def line(columns: Columns, load_state: LoadState, seen: Snapshot) -> str:
+def line(columns: Columns, load_state: LoadState, snapshot: Snapshot) -> str:
     """A line of the table."""
     cells = {
         "time": clock(load_state.elapsed),
         "load": cpu(load_state.load),
         "each": cpu(load_state.per_pod),
-        "pods": f"{seen.ready}/{seen.replicas}",
-        "cpu req/lim": f"{cpu(seen.requests.cpu)}/{cpu(seen.limits.cpu)}",
-        "mem req/lim": f"{memory(seen.requests.memory)}/{memory(seen.limits.memory)}",
-        "HPA": "-" if seen.hpa_desired is None else str(seen.hpa_desired),
-        "VPA target": pair(seen.vpa_target),
-        "cpu": cpu(seen.requests.cpu),
-        "mem": memory(seen.requests.memory),
-        "resized": seen.resized or "-",
-        "restarts": str(seen.restarts),
-        "asked": cpu(seen.asked),
+        "pods": f"{snapshot.ready}/{snapshot.replicas}",
+        "cpu req/lim": f"{cpu(snapshot.requests.cpu)}/{cpu(snapshot.limits.cpu)}",
+        "mem req/lim": f"{memory(snapshot.requests.memory)}/{memory(snapshot.limits.memory)}",
+        "HPA": "-" if snapshot.hpa_desired is None else str(snapshot.hpa_desired),
+        "VPA target": pair(snapshot.vpa_target),
+        "cpu": cpu(snapshot.requests.cpu),
+        "mem": memory(snapshot.requests.memory),
+        "resized": snapshot.resized or "-",
+        "restarts": str(snapshot.restarts),
+        "asked": cpu(snapshot.asked),
         "HPA+VPA": cpu(load_state.rival),
     }
     padded = [cells[name].rjust(width) for name, width in columns]
-    return join([*padded, held(seen.held, load_state.now)])
+    return join([*padded, held(snapshot.held, load_state.now)])
 
 
 def clock(seconds: float) -> str:

@@ -56,17 +56,17 @@ def changes(before: State, after: State, seconds: float) -> list[Step]:
     return steps + [Step(direction, seconds, ", ".join(parts)) for direction, parts in sorted(texts.items())]
 
 
-def state_of(seen: Snapshot) -> State:
+def state_of(snapshot: Snapshot) -> State:
     """The governed part of a snapshot."""
-    return State(seen.replicas, seen.requests)
+    return State(snapshot.replicas, snapshot.requests)
 
 
 def states(start: State, writes: Iterable[Write]) -> list[tuple[float, State]]:
     """The state after each write (and the first state, at second 0), from the bodies of the patches."""
-    found = [(0.0, start)]
+    course = [(0.0, start)]
     for write in writes:
-        found.append((write.seconds, _patched(found[-1][1], write.body or {})))
-    return found
+        course.append((write.seconds, _patched(course[-1][1], write.body or {})))
+    return course
 
 
 def _patched(state: State, body: Mapping[str, Any]) -> State:
@@ -136,8 +136,10 @@ class Verdict:
 def missing(steps: Iterable[Step], rise: float, fall: float) -> list[Direction]:
     """The directions that were not observed in their time: out and up once the load rises, in and down once it
     falls."""
-    seen = {one.direction for one in steps if one.seconds >= (rise if one.direction in _RISING else fall)}
-    return [direction for direction in DIRECTIONS if direction not in seen]
+    observed = {
+        step.direction for step in steps if step.seconds >= (rise if step.direction in _RISING else fall)
+    }
+    return [direction for direction in DIRECTIONS if direction not in observed]
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -181,10 +183,10 @@ def _meanwhile(rivals: Rivals | None, course: Course, fall: float) -> Iterable[s
     yield "The same load under an HPA (AverageValue) beside a VPA (Recreate), simulated with exact models of both, the"
     yield "same bounds, targets and hold before scaling in. Usage above the requests is what a full node can't give."
     yield f"{'':<13}{'CPU requested':>16}{'usage above requests':>23}    at the end"
-    for name, one in (("this Hvpa", course), ("HPA and VPA", rivals.course)):
-        found = worth(one, rivals.used, rivals.until)
-        amounts = f"{found.requested:>9.0f} core-s{found.short:>16.0f} core-s"
-        yield f"{name:<13}{amounts}    {size(found.end)}"
+    for name, each_course in (("this Hvpa", course), ("HPA and VPA", rivals.course)):
+        total = worth(each_course, rivals.used, rivals.until)
+        amounts = f"{total.requested:>9.0f} core-s{total.short:>16.0f} core-s"
+        yield f"{name:<13}{amounts}    {size(total.end)}"
     yield from _compared(rivals, course, min(round(fall), rivals.until))
 
 
@@ -192,7 +194,9 @@ def _compared(rivals: Rivals, course: Course, fall: int) -> Iterable[str]:
     """The difference between the two sums of requests, and the effects that so short a run can't show."""
 
     def requested(until: int) -> tuple[float, float]:
-        own, other = (worth(one, rivals.used, until).requested for one in (course, rivals.course))
+        own, other = (
+            worth(each_course, rivals.used, until).requested for each_course in (course, rivals.course)
+        )
         return own, other
 
     (own, other), (own_before, other_before) = requested(rivals.until), requested(fall)
@@ -215,8 +219,8 @@ def _why_not(direction: Direction, evidence: Evidence) -> str:
         return f"not scaled {direction}: not waited for, since the rise was not followed"
     reasons = Counter(
         reason
-        for seen in evidence.seen
-        for reason in {entry.reason for entry in seen.held if entry.direction == direction}
+        for snapshot in evidence.seen
+        for reason in {entry.reason for entry in snapshot.held if entry.direction == direction}
     )
     looks = len(evidence.seen)
     held = ", ".join(f"{reason} ({count} of {looks} looks)" for reason, count in reasons.most_common())
@@ -224,14 +228,14 @@ def _why_not(direction: Direction, evidence: Evidence) -> str:
     return f"not scaled {direction}: {_asked(direction, evidence.seen)}; {why}"
 
 
-def _asked(direction: Direction, seen: Sequence[Snapshot]) -> str:
+def _asked(direction: Direction, snapshots: Sequence[Snapshot]) -> str:
     if direction in ("out", "in"):
-        desired = [one.hpa_desired for one in seen if one.hpa_desired is not None]
-        found = f"{min(desired)} to {max(desired)} replicas" if desired else "nothing"
-        return f"the HPA asked for {found}"
-    targets = [one.vpa_target.cpu for one in seen if one.vpa_target.cpu is not None]
-    found = f"{cpu(min(targets))} to {cpu(max(targets))} of CPU" if targets else "nothing"
-    return f"the VPA asked for {found}"
+        desired = [snapshot.hpa_desired for snapshot in snapshots if snapshot.hpa_desired is not None]
+        amount = f"{min(desired)} to {max(desired)} replicas" if desired else "nothing"
+        return f"the HPA asked for {amount}"
+    targets = [snapshot.vpa_target.cpu for snapshot in snapshots if snapshot.vpa_target.cpu is not None]
+    amount = f"{cpu(min(targets))} to {cpu(max(targets))} of CPU" if targets else "nothing"
+    return f"the VPA asked for {amount}"
 
 
 def _summary(evidence: Evidence, course: Sequence[State], steps: Sequence[Step]) -> Iterable[str]:

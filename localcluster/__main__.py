@@ -233,7 +233,7 @@ def _send(api: KubeApi, options: argparse.Namespace, port: int, folder: Path) ->
     ) as traffic:
         while traffic.error is None:
             time.sleep(_REPORT_SECONDS)
-            answers = {second: found for second, found in traffic.answers().items() if second > printed}
+            answers = {second: requests for second, requests in traffic.answers().items() if second > printed}
             printed = max(answers, default=printed)
             print(together(list(answers.values())).line, flush=True)
     raise traffic.error

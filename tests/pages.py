@@ -37,13 +37,13 @@ class Block(NamedTuple):
 
 def every_block() -> list[Block]:
     """All blocks of all pages, those in lists included."""
-    found = []
+    blocks = []
     for page in PAGES:
         for _indent, language, text in re.findall(
             r"^( *)```(\w*)\n(.*?)^\1```$", page.read_text(), re.MULTILINE | re.DOTALL
         ):
-            found.append(Block(str(page.relative_to(ROOT)), language, textwrap.dedent(text)))
-    return found
+            blocks.append(Block(str(page.relative_to(ROOT)), language, textwrap.dedent(text)))
+    return blocks
 
 
 def shown(text: str) -> list[tuple[str, str]]:

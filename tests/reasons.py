@@ -60,7 +60,7 @@ def _reason(node: ast.AST) -> ast.expr | None:
     if node.func.id == "Finding":
         return node.args[0]
     if node.func.id == "StatusCondition":
-        return next(one.value for one in node.keywords if one.arg == "reason")
+        return next(keyword.value for keyword in node.keywords if keyword.arg == "reason")
     return None
 
 
@@ -73,11 +73,13 @@ def _texts(node: ast.expr, constants: dict[str, str], scope: ast.AST) -> Iterato
     elif isinstance(node, ast.Name) and node.id in constants:
         yield constants[node.id]
     elif isinstance(node, ast.Name) and (bound := list(_bound(node.id, scope))):
-        for one in bound:
-            yield from _texts(one, constants, scope)
+        for expression in bound:
+            yield from _texts(expression, constants, scope)
     elif isinstance(node, ast.JoinedStr):
         for short in SHORTS:
-            yield "".join(str(one.value) if isinstance(one, ast.Constant) else short for one in node.values)
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else short for part in node.values
+            )
     elif isinstance(node, ast.IfExp):
         yield from _texts(node.body, constants, scope)
         yield from _texts(node.orelse, constants, scope)
@@ -96,7 +98,7 @@ def _bound(name: str, scope: ast.AST) -> Iterator[ast.expr]:
             if ast.unparse(node.target) == name:
                 yield from node.iter.elts
             elif isinstance(node.target, ast.Tuple):
-                names = [ast.unparse(one) for one in node.target.elts]
+                names = [ast.unparse(element) for element in node.target.elts]
                 if name in names:
                     rows = [row for row in node.iter.elts if isinstance(row, ast.Tuple)]
                     yield from (row.elts[names.index(name)] for row in rows)

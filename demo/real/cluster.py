@@ -65,8 +65,8 @@ class RealCluster(DemoCluster[Traffic]):
 
     def manifest(self, name: str) -> Json:
         """The object in a file of the demo on real nodes."""
-        (found,) = self.manifests(name)
-        return found
+        (manifest,) = self.manifests(name)
+        return manifest
 
     def manifests(self, name: str) -> list[Json]:
         """The objects in a file."""
@@ -77,15 +77,15 @@ class RealCluster(DemoCluster[Traffic]):
 
     def see(self) -> Snapshot:
         """The workload and its recommenders now."""
-        seen = super().see()
+        snapshot = super().see()
         self.containers = self._containers()
-        self._samples.append(Sample(self.elapsed, seen.asked, seen.asked_memory))
-        return seen
+        self._samples.append(Sample(self.elapsed, snapshot.asked, snapshot.asked_memory))
+        return snapshot
 
     def answers(self) -> dict[int, Answers]:
         """The requests by the second since the load began; requests of the last two seconds have not ended."""
         begin = round(self._began_at.timestamp())
-        return {second - begin: found for second, found in self.load.answers().items() if second >= begin}
+        return {second - begin: answers for second, answers in self.load.answers().items() if second >= begin}
 
     def result(self, name: str) -> Run:
         """All measurements since the load began."""
@@ -94,7 +94,7 @@ class RealCluster(DemoCluster[Traffic]):
         return Run(
             name,
             self.answers(),
-            [one for one in self._samples if 0 < one.elapsed <= end],
+            [sample for sample in self._samples if 0 < sample.elapsed <= end],
             self.see().restarts,
         )
 
@@ -107,15 +107,15 @@ class RealCluster(DemoCluster[Traffic]):
 
     def _containers(self) -> list[RunningContainer]:
         nodes = {node.name: node for node in self.plane.nodes}
-        found = []
+        containers = []
         for pod in self.plane.api.list("Pod", self.namespace, f"app={NAME}"):
             try:
                 granted = nodes[pod["spec"]["nodeName"]].granted(pod)
                 status = pod["status"]["containerStatuses"][0]
             except (OSError, KeyError, IndexError):  # not started yet, or gone
                 continue
-            found.append(RunningContainer(pod["metadata"]["name"], granted, status["restartCount"]))
-        return found
+            containers.append(RunningContainer(pod["metadata"]["name"], granted, status["restartCount"]))
+        return containers
 
 
 class RivalCluster(RealCluster):

@@ -55,12 +55,12 @@ def figures(run: Run, begin: float, end: float) -> Figures:
     seconds = [answers for second, answers in run.answers.items() if begin <= second < end]
     all_of_them = together(seconds)
     cpu = memory = 0.0
-    for one, after in itertools.pairwise(run.samples):
-        lasted = max(0.0, min(after.elapsed, end) - max(one.elapsed, begin))
-        cpu += one.cpu / 1000 * lasted
-        memory += one.memory / _GIB * lasted
+    for sample, after in itertools.pairwise(run.samples):
+        lasted = max(0.0, min(after.elapsed, end) - max(sample.elapsed, begin))
+        cpu += sample.cpu / 1000 * lasted
+        memory += sample.memory / _GIB * lasted
     return Figures(
-        above=sum(is_slow(one, GOAL) for one in seconds),
+        above=sum(is_slow(answers, GOAL) for answers in seconds),
         sent=all_of_them.sent,
         failed=all_of_them.failed,
         median=all_of_them.percentile(50),
@@ -73,11 +73,11 @@ def figures(run: Run, begin: float, end: float) -> Figures:
 def back(run: Run) -> float | None:
     """The second from which on pods request at most a tenth more CPU than at first; None if that was not observed."""
     within: float | None = None
-    for one in run.samples:
-        if one.cpu * 10 > run.samples[0].cpu * 11:
+    for sample in run.samples:
+        if sample.cpu * 10 > run.samples[0].cpu * 11:
             within = None
         elif within is None:
-            within = one.elapsed
+            within = sample.elapsed
     return within
 
 
@@ -100,19 +100,19 @@ def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable
     yield f"above {GOAL:.0f} ms. No answer within 2 s counts as failed."
     yield _HEAD
     for run in (own, other):
-        found = figures(run, 0, end)
+        total = figures(run, 0, end)
         yield (
-            f"{run.name:<13}{found.above:>9} s{f'{found.failed} of {found.sent}':>17}{milliseconds(found.median):>10}"
-            f"{milliseconds(found.slow):>10}{found.cpu:>9.0f} core-s{found.memory:>13.0f} GiB-s{run.restarts:>10}"
+            f"{run.name:<13}{total.above:>9} s{f'{total.failed} of {total.sent}':>17}{milliseconds(total.median):>10}"
+            f"{milliseconds(total.slow):>10}{total.cpu:>9.0f} core-s{total.memory:>13.0f} GiB-s{run.restarts:>10}"
             f"{clock(at) if (at := back(run)) is not None else f'>{clock(end)}':>9}"
         )
     yield ""
-    stretches = [(one.name, one.start, end if one is phases[-1] else one.end) for one in phases]
+    stretches = [(phase.name, phase.start, end if phase is phases[-1] else phase.end) for phase in phases]
     yield f"{'by phase':<28}" + "".join(f"{name:>10}" for name, _, _ in stretches)
     for run in (own, other):
         parts = [figures(run, *stretch) for _, *stretch in stretches]
-        yield f"{run.name:<13}above goal, s  " + "".join(f"{one.above:>10}" for one in parts)
-        yield f"{'':<13}CPU, core-s    " + "".join(f"{one.cpu:>10.1f}" for one in parts)
+        yield f"{run.name:<13}above goal, s  " + "".join(f"{part.above:>10}" for part in parts)
+        yield f"{'':<13}CPU, core-s    " + "".join(f"{part.cpu:>10.1f}" for part in parts)
     yield ""
     yield from _differences(own, other, stretches, end)
     yield "One run of each: the metrics are 10 to 25 s old, so when a rise is seen is chance, and some seconds with it."
@@ -130,8 +130,8 @@ def _differences(
         ("core-seconds of CPU requested", mine.cpu, theirs.cpu, "cpu"),
         ("GiB-seconds of memory requested", mine.memory, theirs.memory, "memory"),
     )
-    for name, one, another, field in rows:
-        difference = round(one - another)
+    for name, amount, another, field in rows:
+        difference = round(amount - another)
         if difference <= 0:
             yield f"  {f'{-difference} fewer' if difference else 'as many'} {name}"
             continue

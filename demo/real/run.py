@@ -86,13 +86,13 @@ def _run_of_rivals(rivals: RivalCluster, screen: Screen, seconds: float) -> Run:
 
 def faults(result: Run, grown: set[str], scenario: Scenario) -> list[str]:
     """The parts of the story on real nodes that were not observed; `judge` has the parts of any demo."""
-    found = []
+    problems = []
     if not grown:
-        found.append("no running container was granted more CPU")
+        problems.append("no running container was granted more CPU")
     begin, end = scenario.phase("rise").start, scenario.phase("fall").start
     if recovered(result.answers, begin, end, GOAL) is None:
-        found.append("latency did not come back within its goal while the load was high")
-    return found
+        problems.append("latency did not come back within its goal while the load was high")
+    return problems
 
 
 def with_more(verdict: Verdict, comparison: list[str]) -> Verdict:

@@ -49,15 +49,15 @@ class RealShow(Show):
         now = self._real.containers
         if text := resized(self._before, now):
             self.screen.report(f"   {clock(elapsed)} {text}")
-        for one in now:
-            first = self._first.setdefault(one.pod, one.granted)
-            if first.quota < one.granted.quota and not one.restarts:
-                self.grown.add(one.pod)
-        self._before = {one.pod: one.granted for one in now}
+        for container in now:
+            first = self._first.setdefault(container.pod, container.granted)
+            if first.quota < container.granted.quota and not container.restarts:
+                self.grown.add(container.pod)
+        self._before = {container.pod: container.granted for container in now}
 
-    def row(self, seen: Snapshot, elapsed: float) -> str:
+    def row(self, snapshot: Snapshot, elapsed: float) -> str:
         """A line of the table."""
-        return row(self._real.answers(), self._real.containers, seen, elapsed, dt.datetime.now(dt.UTC))
+        return row(self._real.answers(), self._real.containers, snapshot, elapsed, dt.datetime.now(dt.UTC))
 
 
 class RivalShow(RealShow):
@@ -75,42 +75,42 @@ class RivalShow(RealShow):
 def row(
     answers: Mapping[int, Answers],
     containers: Sequence[RunningContainer],
-    seen: Snapshot,
+    snapshot: Snapshot,
     elapsed: float,
     now: dt.datetime,
 ) -> str:
     """A line of the table. Its requests are those of the last seconds whose requests have all ended."""
     shown = [answers[second] for second in sorted(answers)[-_SHOWN_SECONDS:]]
     recent = together(shown)
-    granted = [one.granted for one in containers]
+    granted = [container.granted for container in containers]
     cells = {
         "time": clock(elapsed),
         "sent/s": f"{recent.sent / len(shown):.0f}" if shown else "-",
         "failed": str(recent.failed),
         "P50": milliseconds(recent.percentile(50)),
         "P99": milliseconds(recent.percentile(99)),
-        "pods": f"{seen.ready}/{seen.replicas}",
-        "asked": cpu(seen.asked),
-        "CPU max": _range((one.quota / _MICROSECONDS for one in granted), cpu),
-        "mem max": _range((one.limit for one in granted), memory),
-        "restarts": str(seen.restarts),
+        "pods": f"{snapshot.ready}/{snapshot.replicas}",
+        "asked": cpu(snapshot.asked),
+        "CPU max": _range((grant.quota / _MICROSECONDS for grant in granted), cpu),
+        "mem max": _range((grant.limit for grant in granted), memory),
+        "restarts": str(snapshot.restarts),
     }
-    return join([*(cells[name].rjust(width) for name, width in COLUMNS), held(seen.held, now)])
+    return join([*(cells[name].rjust(width) for name, width in COLUMNS), held(snapshot.held, now)])
 
 
 def resized(before: Mapping[str, Granted], now: Sequence[RunningContainer]) -> str:
     """The cgroup files of running containers with values that differ from before, as text; empty if none differs."""
     pairs = [
-        (before[one.pod], one.granted)
-        for one in now
-        if one.pod in before and _limits(before[one.pod]) != _limits(one.granted)
+        (before[container.pod], container.granted)
+        for container in now
+        if container.pod in before and _limits(before[container.pod]) != _limits(container.granted)
     ]
     if not pairs:
         return ""
     files: tuple[tuple[str, Callable[[Granted], float], Callable[[float], str]], ...] = (
-        ("cpu.cfs_quota_us", lambda one: one.quota, "{:.0f}".format),
-        ("cpu.shares", lambda one: one.shares, "{:.0f}".format),
-        ("memory.limit_in_bytes", lambda one: one.limit, memory),
+        ("cpu.cfs_quota_us", lambda grant: grant.quota, "{:.0f}".format),
+        ("cpu.shares", lambda grant: grant.shares, "{:.0f}".format),
+        ("memory.limit_in_bytes", lambda grant: grant.limit, memory),
     )
     texts = []
     for name, value, show in files:

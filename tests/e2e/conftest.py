@@ -129,10 +129,10 @@ def _programs(config: pytest.Config, *, full: bool) -> Programs:
 def _hvpas(cluster: Cluster) -> list[str]:
     """The Hvpas of a cluster that no test has made. Tests install a CRD and an operator, which must not be theirs."""
     try:
-        found = cluster.api.list("Hvpa")
+        hvpas = cluster.api.list("Hvpa")
     except ApiError:  # it has no such CRD
         return []
-    places = [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in found]
+    places = [(hvpa["metadata"]["namespace"], hvpa["metadata"]["name"]) for hvpa in hvpas]
     return [f"{namespace}/{name}" for namespace, name in places if not namespace.startswith(_OURS)]
 
 

@@ -121,6 +121,8 @@ def with_ignored(manifest: Json, live: Json) -> Json:
     wanted = copy.deepcopy(manifest)
     wanted["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
     wanted["spec"]["replicas"] = live["spec"]["replicas"]
-    (container,), (present,) = (one["spec"]["template"]["spec"]["containers"] for one in (wanted, live))
+    (container,), (present,) = (
+        workload["spec"]["template"]["spec"]["containers"] for workload in (wanted, live)
+    )
     container["resources"] = present["resources"]
     return wanted

@@ -73,10 +73,10 @@ def await_text(process: Process, text: str, seconds: float) -> None:
 def descendants(pid: int) -> set[int]:
     """The processes that a process started, and theirs."""
     parents = _parents()
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
+    pids = {pid}
+    while more := {child for child, parent in parents.items() if parent in pids} - pids:
+        pids |= more
+    return pids - {pid}
 
 
 def _parents() -> dict[int, int]:
@@ -85,11 +85,11 @@ def _parents() -> dict[int, int]:
         command = ["ps", "-A", "-o", "pid=,ppid="]
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         return {int(child): int(parent) for child, parent in map(str.split, listed.splitlines())}
-    found: dict[int, int] = {}
+    parents: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # ended meanwhile
-            found[int(path.parent.name)] = int(_stat(int(path.parent.name))[1])
-    return found
+            parents[int(path.parent.name)] = int(_stat(int(path.parent.name))[1])
+    return parents
 
 
 def await_end_of(pids: set[int]) -> None:

@@ -36,9 +36,9 @@ class Loaded(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        if tag != "link" or found.get("rel") != "canonical":
-            self.addresses.append(found.get(LOADS.get(tag, "")) or "")
+        attributes = dict(attrs)
+        if tag != "link" or attributes.get("rel") != "canonical":
+            self.addresses.append(attributes.get(LOADS.get(tag, "")) or "")
 
 
 def build(root: Path, site: Path, repo_url: str = "") -> subprocess.CompletedProcess[str]:

@@ -141,8 +141,8 @@ def files_below(folder: str, entries: oci.Entries) -> dict[str, bytes]:
 
 def rows(record: bytes) -> set[tuple[str, ...]]:
     """But for bytecode and scripts: the latter begin with the name of a folder."""
-    found = csv.reader(record.decode().splitlines())
-    return {tuple(row) for row in found if not row[0].endswith(".pyc") and not row[0].startswith("../")}
+    entries = csv.reader(record.decode().splitlines())
+    return {tuple(row) for row in entries if not row[0].endswith(".pyc") and not row[0].startswith("../")}
 
 
 def test_it_runs_as_any_user_and_writes_nothing(content: build.Content, root: Path) -> None:

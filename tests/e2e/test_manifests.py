@@ -53,8 +53,8 @@ def create(server: ControlPlane, manifest: Manifest) -> Json:
     return server.api.raw("POST", f"{path}?dryRun=All&fieldValidation=Strict", manifest)
 
 
-def as_read(found: Json) -> HvpaObject:
-    return read_hvpa(msgspec.json.decode(json.dumps(found), type=RawHvpa))
+def as_read(manifest: Json) -> HvpaObject:
+    return read_hvpa(msgspec.json.decode(json.dumps(manifest), type=RawHvpa))
 
 
 def set_status(server: ControlPlane, status: Json) -> None:

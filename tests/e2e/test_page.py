@@ -39,10 +39,10 @@ CHART: Final = """(async () => {
 
 @pytest.fixture(scope="module")
 def browser() -> str:
-    found = chromium.find_browser()
-    if found is None:
+    path = chromium.find_browser()
+    if path is None:
         pytest.skip(chromium.MISSING)
-    return found
+    return path
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,8 +60,8 @@ def test_plots_are_drawn_labels_stay_apart_and_the_mouse_zooms(
 ) -> None:
     page = tmp_path / "page.html"
     page.write_text(to_html([busy(steps=1000), busy(steps=200, policies=2)]), encoding="utf-8")
-    seen, picture = asyncio.run(check_page.check(browser, page, tmp_path, PageSettings(font, width)))
-    assert seen.startswith("4 plots, ")
+    summary, picture = asyncio.run(check_page.check(browser, page, tmp_path, PageSettings(font, width)))
+    assert summary.startswith("4 plots, ")
     assert picture.startswith(b"\x89PNG")
 
 
@@ -82,8 +82,8 @@ async def test_each_font_is_the_one_that_a_page_is_shown_with(browser: str, tmp_
     folders = [fresh(tmp_path, str(font)) for font in FONTS]
     pairs = zip(folders, FONTS, strict=True)
     widths = [round(await measured(browser, folder, font, WIDTH_OF)) for folder, font in pairs]
-    for one, other in itertools.combinations(sorted(widths), 2):
-        assert other - one > 5, f"two fonts are equally wide: {dict(zip(FONTS, widths, strict=True))}"
+    for width, other in itertools.combinations(sorted(widths), 2):
+        assert other - width > 5, f"two fonts are equally wide: {dict(zip(FONTS, widths, strict=True))}"
 
 
 @pytest.mark.parametrize("font", FONTS)

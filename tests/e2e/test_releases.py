@@ -97,8 +97,8 @@ def test_two_folders_give_the_same_bytes(releases: Releases) -> None:
 
 def test_each_file_has_its_checksum(releases: Releases) -> None:
     lines = releases.first[CHECKSUMS].decode().splitlines()
-    found = {name: digest for digest, name in (line.split("  ") for line in lines)}
-    assert found == {
+    digests = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    assert digests == {
         name: hashlib.sha256(content).hexdigest()
         for name, content in releases.first.items()
         if name != CHECKSUMS
@@ -148,7 +148,7 @@ def test_helm_takes_the_package_for_the_chart_that_it_is_made_of(
 @pytest.mark.parametrize("overlay", sorted(OVERLAYS))
 def test_the_manifests_are_what_kustomize_renders(releases: Releases, overlay: str) -> None:
     text = releases.first[f"hvpa-{VERSION}-{overlay}.yaml"].decode()
-    assert [one for one in yaml.load_all(text, yaml.CSafeLoader) if one] == kustomize(
+    assert [document for document in yaml.load_all(text, yaml.CSafeLoader) if document] == kustomize(
         ROOT / "config" / overlay
     )
 

@@ -55,20 +55,20 @@ class Stored:
     def _store(self, form: Json, change: Json | None = None) -> Scenario:
         manifest = copy.deepcopy(form)
         kind, replicas = manifest["spec"]["targetRef"]["kind"], _replicas(manifest)
-        one = Scenario(self.plane.api, self.space, kind=kind, replicas=replicas)
-        manifest["metadata"] |= {"name": one.name, "namespace": self.space}
-        manifest["spec"]["targetRef"]["name"] = one.name
+        scenario = Scenario(self.plane.api, self.space, kind=kind, replicas=replicas)
+        manifest["metadata"] |= {"name": scenario.name, "namespace": self.space}
+        manifest["spec"]["targetRef"]["name"] = scenario.name
         policies = manifest["spec"]["vpa"]["template"]["spec"]["resourcePolicy"]["containerPolicies"]
         policies[0]["containerName"] = "app"
         for axis in ("hpa", "vpa"):
-            manifest["spec"][axis]["selector"]["matchLabels"] = {"role": f"{one.name}-{axis}"}
-            manifest["spec"][axis]["template"]["metadata"]["labels"] = {"role": f"{one.name}-{axis}"}
-        one.manifest = manifest
-        one.create(wait=False)
+            manifest["spec"][axis]["selector"]["matchLabels"] = {"role": f"{scenario.name}-{axis}"}
+            manifest["spec"][axis]["template"]["metadata"]["labels"] = {"role": f"{scenario.name}-{axis}"}
+        scenario.manifest = manifest
+        scenario.create(wait=False)
         if change is not None:
-            self.plane.api.patch("Hvpa", one.name, self.space, {"spec": change})
-        self.plane.api.patch_status("Hvpa", one.name, self.space, _status(replicas))
-        return one
+            self.plane.api.patch("Hvpa", scenario.name, self.space, {"spec": change})
+        self.plane.api.patch_status("Hvpa", scenario.name, self.space, _status(replicas))
+        return scenario
 
 
 def _replicas(manifest: Json) -> int:
@@ -135,71 +135,73 @@ def _await_our_schema(plane: ControlPlane, objects: Stored) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_of_gardeners_generators_is_taken_over(stored: Stored, form: str) -> None:
-    one = stored.forms[form]
-    one.await_owned()
-    one.soon(lambda: one.status.get("conditions"), "conditions")
-    ready = next(condition for condition in one.status["conditions"] if condition["type"] == "Ready")
+    scenario = stored.forms[form]
+    scenario.await_owned()
+    scenario.soon(lambda: scenario.status.get("conditions"), "conditions")
+    ready = next(condition for condition in scenario.status["conditions"] if condition["type"] == "Ready")
     assert ready["reason"] != "InvalidSpec", ready
-    assert one.vpa["spec"]["updatePolicy"] == {"updateMode": "Off"}
-    if one.replicas == 0:
-        one.await_condition("Ready", "True", "ScaledToZero")
+    assert scenario.vpa["spec"]["updatePolicy"] == {"updateMode": "Off"}
+    if scenario.replicas == 0:
+        scenario.await_condition("Ready", "True", "ScaledToZero")
 
 
 def test_kube_apiserver_scales_out_to_the_interval_at_maxReplicas_and_in_from_it(stored: Stored) -> None:
-    one = stored.apiserver
-    one.await_owned()
-    one.hpa_wants(4)
-    one.await_replicas(4)
-    one.rollout_completes()
+    scenario = stored.apiserver
+    scenario.await_owned()
+    scenario.hpa_wants(4)
+    scenario.await_replicas(4)
+    scenario.rollout_completes()
     # At maxReplicas the weight is 100: requests follow the VPA, past minChange (80 percent of 500m, or 300m).
-    one.vpa_recommends(cpu="1", memory="1G")
-    one.await_requests(cpu="1", memory="1G")
-    one.rollout_completes()
-    one.hpa_wants(2)  # with 4 pods at 50 percent of what they request, where 80 percent are wanted: 3 will do
-    one.await_replicas(3)
+    scenario.vpa_recommends(cpu="1", memory="1G")
+    scenario.await_requests(cpu="1", memory="1G")
+    scenario.rollout_completes()
+    scenario.hpa_wants(
+        2
+    )  # with 4 pods at 50 percent of what they request, where 80 percent are wanted: 3 will do
+    scenario.await_replicas(3)
 
 
 def test_etcd_without_an_hpa_follows_its_vpa(stored: Stored) -> None:
-    for one in (stored.three, stored.forms["etcd"]):
-        one.await_owned()
-        one.vpa_recommends(cpu="1", memory="1G")
-        one.await_requests(cpu="1", memory="1G")
-        assert one.api.find("HorizontalPodAutoscaler", one.name, one.namespace) is None
+    for scenario in (stored.three, stored.forms["etcd"]):
+        scenario.await_owned()
+        scenario.vpa_recommends(cpu="1", memory="1G")
+        scenario.await_requests(cpu="1", memory="1G")
+        assert scenario.api.find("HorizontalPodAutoscaler", scenario.name, scenario.namespace) is None
 
 
 def test_a_hibernated_etcd_is_scaled_once_it_wakes_up(stored: Stored) -> None:
-    one = stored.forms["etcd of a hibernated Shoot"]
-    one.await_condition("Ready", "True", "ScaledToZero")
-    one.vpa_recommends(cpu="1", memory="1G")
-    one.change_workload({"replicas": 1})
-    one.rollout_completes()
-    one.await_requests(cpu="1", memory="1G")
+    scenario = stored.forms["etcd of a hibernated Shoot"]
+    scenario.await_condition("Ready", "True", "ScaledToZero")
+    scenario.vpa_recommends(cpu="1", memory="1G")
+    scenario.change_workload({"replicas": 1})
+    scenario.rollout_completes()
+    scenario.await_requests(cpu="1", memory="1G")
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_stored_value_that_our_crd_refuses_is_reported_and_can_be_mended(stored: Stored, name: str) -> None:
-    one, (_, path) = stored.refused[name], REFUSED[name]
-    assert path in one.await_condition("Ready", "False", "InvalidSpec")["message"]
+    scenario, (_, path) = stored.refused[name], REFUSED[name]
+    assert path in scenario.await_condition("Ready", "False", "InvalidSpec")["message"]
     # All that does not touch the field is accepted: finalizers and labels, and another field of the spec.
     kept = {"metadata": {"finalizers": ["example.com/kept"], "labels": {"a": "b"}}}
-    one.api.patch("Hvpa", one.name, one.namespace, kept)
-    one.api.patch("Hvpa", one.name, one.namespace, {"metadata": {"finalizers": None}})
-    one.change({"mode": "Apply"})
-    assert not one.hvpa["metadata"].get("finalizers")
+    scenario.api.patch("Hvpa", scenario.name, scenario.namespace, kept)
+    scenario.api.patch("Hvpa", scenario.name, scenario.namespace, {"metadata": {"finalizers": None}})
+    scenario.change({"mode": "Apply"})
+    assert not scenario.hvpa["metadata"].get("finalizers")
     mended = kube_apiserver()["spec"]
-    one.change(
+    scenario.change(
         {
             "vpa": {"scaleUp": mended["vpa"]["scaleUp"]},
             "hpa": {"template": {"spec": mended["hpa"]["template"]["spec"]}},
             "maintenanceTimeWindow": None,
         }
     )
-    one.await_owned()
-    one.hpa_wants(4)
-    one.await_replicas(4)
+    scenario.await_owned()
+    scenario.hpa_wants(4)
+    scenario.await_replicas(4)
 
 
 def test_a_stored_object_that_our_crd_refuses_can_be_deleted(stored: Stored) -> None:
-    one = stored.refused["a duration in words"]
-    one.delete()
-    one.soon(lambda: one.api.find("Hvpa", one.name, one.namespace) is None, "no Hvpa")
+    scenario = stored.refused["a duration in words"]
+    scenario.delete()
+    scenario.soon(lambda: scenario.api.find("Hvpa", scenario.name, scenario.namespace) is None, "no Hvpa")

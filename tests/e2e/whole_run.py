@@ -36,19 +36,18 @@ class WholeRun:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Judge; all control planes have stopped by now."""
-        found, allowed = rights.collect(self._folder), rights.granted()
+        totals, allowed = rights.collect(self._folder), rights.granted()
         whole = not session.testsfailed and self._is_whole()
-        self._complaints = rights.complaints(found, allowed, whole=whole)
+        self._complaints = rights.complaints(totals, allowed, whole=whole)
         if self._complaints and session.exitstatus in (
             pytest.ExitCode.OK,
             pytest.ExitCode.NO_TESTS_COLLECTED,
         ):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        if found.used:
-            count = len(allowed & set(found.used))
-            self._summary = (
-                f"rights: {found.used.total()} requests of the operator used {count} of {len(allowed)} rights"
-            )
+        if totals.used:
+            count = len(allowed & set(totals.used))
+            total = totals.used.total()
+            self._summary = f"rights: {total} requests of the operator used {count} of {len(allowed)} rights"
             self._summary += (
                 "" if whole else " (not all end-to-end tests passed, so those not used are not judged)"
             )
@@ -71,7 +70,7 @@ class WholeRun:
         """Whether the tests were not narrowed down, and every file of them had one that passed."""
         option = self._config.option
         narrowed = option.keyword or option.markexpr or option.deselect or getattr(option, "lf", False)
-        by_name = any("::" in str(one) for one in self._config.args)
+        by_name = any("::" in str(argument) for argument in self._config.args)
         return not narrowed and not by_name and set(HERE.rglob("test_*.py")) <= self._passed
 
 

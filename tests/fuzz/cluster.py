@@ -86,11 +86,15 @@ class FakeCluster:
 
     def reason(self, namespace: str) -> str:
         """Of the condition Ready of the namespace's Hvpa, as it was reported; empty where nothing was."""
-        found = self._objects["hvpas"].get((namespace, "web"), {}).get("status")
-        if namespace not in self._reported or not isinstance(found, dict):
+        hvpa_status = self._objects["hvpas"].get((namespace, "web"), {}).get("status")
+        if namespace not in self._reported or not isinstance(hvpa_status, dict):
             return ""
-        conditions = [one for one in found.get("conditions") or () if isinstance(one, dict)]
-        return next((str(one.get("reason")) for one in conditions if one.get("type") == "Ready"), "")
+        conditions = [
+            condition for condition in hvpa_status.get("conditions") or () if isinstance(condition, dict)
+        ]
+        return next(
+            (str(condition.get("reason")) for condition in conditions if condition.get("type") == "Ready"), ""
+        )
 
     def wrote_status(self, namespace: str) -> bool:
         """Whether the status of the namespace's Hvpa was written."""
@@ -100,25 +104,25 @@ class FakeCluster:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Respond to a request."""
         self.requests += 1
-        found = PATH.fullmatch(request.rel_url.raw_path)
+        match = PATH.fullmatch(request.rel_url.raw_path)
         body = await request.read()
-        if found is None or self._problem(request, found) is not None:
+        if match is None or self._problem(request, match) is not None:
             self.faults.append(f"{request.method} {request.raw_path}")
             return status(404, "NotFound")
-        plural, namespace, name, sub = (found[one] for one in ("plural", "namespace", "name", "sub"))
+        plural, namespace, name, sub = (match[group] for group in ("plural", "namespace", "name", "sub"))
         if plural is None:
-            return self._discovery(found["api"])
+            return self._discovery(match["api"])
         if name is None and request.method == "GET":
-            if plural not in LISTED | {"leases"} or APIS[plural] != found["api"]:
+            if plural not in LISTED | {"leases"} or APIS[plural] != match["api"]:
                 return status(404, "NotFound")
             return await self._read(request, plural, namespace)
         if "dryRun" in request.query:
             return self._tried(plural, (namespace, name))
         return self._write(request.method, (plural, namespace, name, sub), json.loads(body) if body else {})
 
-    def _problem(self, request: web.Request, found: re.Match[str]) -> str | None:
+    def _problem(self, request: web.Request, match: re.Match[str]) -> str | None:
         """Why the operator must not make a request."""
-        plural, namespace, name = found["plural"], found["namespace"], found["name"]
+        plural, namespace, name = match["plural"], match["namespace"], match["name"]
         if not set(request.query) <= QUERIES:
             return "query"
         if plural is None:
@@ -128,10 +132,10 @@ class FakeCluster:
         if request.method == "GET":
             if name is None:
                 return None if namespace is None and plural in LISTED else "list"
-            is_scale = found["sub"] == "scale" and namespace is not None and namespace.startswith("ns-")
+            is_scale = match["sub"] == "scale" and namespace is not None and namespace.startswith("ns-")
             return None if is_scale else "read"
         is_written = (
-            plural in WRITTEN and APIS[plural] == found["api"] and (namespace or "").startswith("ns-")
+            plural in WRITTEN and APIS[plural] == match["api"] and (namespace or "").startswith("ns-")
         )
         if not is_written or (namespace, "web") not in self._hvpas:
             return "write"
@@ -145,13 +149,13 @@ class FakeCluster:
 
     async def _read(self, request: web.Request, plural: str, namespace: str | None) -> web.StreamResponse:
         if "watch" not in request.query:
-            items = [one for key, one in self._objects[plural].items() if namespace in (None, key[0])]
+            items = [item for key, item in self._objects[plural].items() if namespace in (None, key[0])]
             return web.json_response({"metadata": {"resourceVersion": str(self._version)}, "items": items})
         since = int(request.query["resourceVersion"])
         queue: asyncio.Queue[bytes] = asyncio.Queue()
-        for one in self._objects[plural].values():
-            if int(one["metadata"]["resourceVersion"]) > since:
-                queue.put_nowait(_event("MODIFIED", one))
+        for item in self._objects[plural].values():
+            if int(item["metadata"]["resourceVersion"]) > since:
+                queue.put_nowait(_event("MODIFIED", item))
         response = web.StreamResponse()
         await response.prepare(request)
         self._watches[plural].add(queue)
@@ -243,9 +247,9 @@ class FakeCluster:
 def _as_json(value: Any) -> Any:
     """What an API server makes of a value: valid JSON, in UTF-8, with finite numbers."""
     if isinstance(value, dict):
-        return {_as_json(str(key)): _as_json(one) for key, one in value.items()}
+        return {_as_json(str(key)): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_json(one) for one in value]
+        return [_as_json(item) for item in value]
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     return None if isinstance(value, float) and not math.isfinite(value) else value

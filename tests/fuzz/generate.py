@@ -73,11 +73,11 @@ class Generator:
             spec["maintenanceWindows"] = self._windows(rng.choice((1, 10, 100)))
         spec["targetRef"] = self._target()
         made[0]["spec"] = spec
-        found = []
+        objects = []
         for number, document in enumerate(made):
             kind = KINDS[min(number, len(KINDS) - 1)]
-            found.append((kind, _named(document, namespace, number, rng)))
-        return found
+            objects.append((kind, _named(document, namespace, number, rng)))
+        return objects
 
     def value(self, part: Json, depth: int = 0) -> Any:
         """A value that a part of the schema accepts, as far as the schema itself says."""
@@ -127,9 +127,9 @@ class Generator:
 
     def _object(self, part: Json, depth: int) -> Json:
         made: Json = {}
-        for name, one in part.get("properties", {}).items():
+        for name, subschema in part.get("properties", {}).items():
             if name in part.get("required", ()) or (depth < DEEPEST and self.rng.random() < self._fullness):
-                made[name] = self.value(one, depth + 1)
+                made[name] = self.value(subschema, depth + 1)
         if isinstance(more := part.get("additionalProperties"), dict):
             for name in ("cpu", "memory", "app", "*", "x")[
                 : self.rng.randint(0, min(5, part.get("maxProperties", 5)))
@@ -152,7 +152,7 @@ class Generator:
         most, least = part.get("maxLength", 300), part.get("minLength", 0)
         drawn = self.rng.choice(("a", "0 ", "é", "\U0001f600", "\n", "<b>")) * self.rng.choice((1, 10, most))
         known = (*TEXTS, *values.TEXTS, drawn[:most])
-        fitting = [one for one in known if least <= len(one) <= most and pattern.search(one)]
+        fitting = [text for text in known if least <= len(text) <= most and pattern.search(text)]
         return self.rng.choice(fitting) if fitting else "1"[:most] * max(1, least)
 
     def _target(self) -> Json:
@@ -187,6 +187,8 @@ def _named(document: Json, namespace: str, number: int, rng: random.Random) -> J
     owners = (metadata or {}).get("ownerReferences")
     if isinstance(owners, list):
         uid = f"{namespace}-0"
-        fixed["ownerReferences"] = [{**one, "uid": uid} if isinstance(one, dict) else one for one in owners]
+        fixed["ownerReferences"] = [
+            {**owner, "uid": uid} if isinstance(owner, dict) else owner for owner in owners
+        ]
     document["metadata"] = {**(metadata or {}), **fixed}
     return document

@@ -96,21 +96,21 @@ class Run:
 
     def _look(self, seed: int) -> None:
         """Note what must not be, by the seed of the latest round."""
-        found = [f"request {one}" for one in self._cluster.faults]
+        faults = [f"request {fault}" for fault in self._cluster.faults]
         self._cluster.faults.clear()
         if self._task.done():
-            found.append(f"the operator ended: {self._task}")
+            faults.append(f"the operator ended: {self._task}")
         for family in self._operator.metrics.registry.collect():
             for sample in family.samples:
                 is_crash = (
                     sample.name == "hvpa_write_failures_total" and sample.labels["outcome"] == "crashed"
                 )
                 if (is_crash or sample.name == "hvpa_task_failures_total") and sample.value:
-                    found.append(f"{sample.name} {dict(sample.labels)} {sample.value:.0f}")
-        new = [one for one in found if one not in self.outcome.faults]
+                    faults.append(f"{sample.name} {dict(sample.labels)} {sample.value:.0f}")
+        new = [fault for fault in faults if fault not in self.outcome.faults]
         self.outcome.faults += new
-        for one in new:
-            print(f"seed {seed}, or one of the {AT_ONCE} before it: {one}", file=sys.stderr)
+        for fault in new:
+            print(f"seed {seed}, or one of the {AT_ONCE} before it: {fault}", file=sys.stderr)
 
 
 async def fuzz(folder: Path, seconds: float, seed: int, rounds: int | None = None) -> Outcome:
@@ -142,7 +142,7 @@ async def fuzz(folder: Path, seconds: float, seed: int, rounds: int | None = Non
 
 def main(arguments: list[str]) -> int:
     """Fuzz for `-max_total_time` seconds from `-seed` on; 77 where something was found."""
-    options = dict(one.lstrip("-").split("=", 1) for one in arguments if "=" in one)
+    options = dict(argument.lstrip("-").split("=", 1) for argument in arguments if "=" in argument)
     seconds, seed = float(options.get("max_total_time", 60)), int(options.get("seed", time.time()))
     print(f"fuzzing the operator for {seconds:.0f} s from seed {seed}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="hvpa-fuzz-") as folder:

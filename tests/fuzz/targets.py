@@ -64,15 +64,15 @@ def quantity(data: bytes) -> None:
 def duration(data: bytes) -> None:
     """A duration is read or refused."""
     with contextlib.suppress(DurationError):
-        found = parse_duration(_text(data))
-        assert parse_duration(format_duration(found)) == found
+        delta = parse_duration(_text(data))
+        assert parse_duration(format_duration(delta)) == delta
 
 
 def timestamp(data: bytes) -> None:
     """A timestamp is read or refused."""
     with contextlib.suppress(TimestampError):
-        found = parse_timestamp(_text(data))
-        assert parse_timestamp(format_timestamp(found)) == found
+        moment = parse_timestamp(_text(data))
+        assert parse_timestamp(format_timestamp(moment)) == moment
 
 
 def windows(data: bytes) -> None:
@@ -108,9 +108,9 @@ def hvpa(data: bytes) -> None:
         spec=msgspec.Raw(spec),
         status=msgspec.Raw(status),
     )
-    found = read_hvpa(raw)
-    assert (found.spec is None) == bool(found.problems)
-    assert all(one.path for one in found.problems)
+    hvpa_object = read_hvpa(raw)
+    assert (hvpa_object.spec is None) == bool(hvpa_object.problems)
+    assert all(problem.path for problem in hvpa_object.problems)
     with contextlib.suppress(*UNREADABLE):
         validate_manifest(msgspec.json.decode(data))
 
@@ -168,8 +168,8 @@ def _value(numbers: Iterator[int]) -> Any:
 
 
 TARGETS: Mapping[str, Target] = {
-    one.__name__: one
-    for one in (quantity, duration, timestamp, windows, objects, hvpa, status, record, report, decision)
+    target.__name__: target
+    for target in (quantity, duration, timestamp, windows, objects, hvpa, status, record, report, decision)
 }
 
 
@@ -186,7 +186,7 @@ def seeds(name: str) -> Iterable[bytes]:
         elif name in whole:
             yield encoded(whole[name])
     if name in ("quantity", "duration", "timestamp", "report"):
-        yield from (str(one).encode() for one in values.QUANTITIES + values.TIMES + values.TEXTS)
+        yield from (str(value).encode() for value in values.QUANTITIES + values.TIMES + values.TEXTS)
     elif name == "windows":
         yield from (
             b"30 3 * * 1|Europe/Berlin",

@@ -33,8 +33,8 @@ Row = dict[str, str]
 
 def rows() -> list[Row]:
     """The page's examples, by column."""
-    _, found, rest = PAGE.partition(f"\n{HEADER}\n")
-    assert found
+    _, separator, rest = PAGE.partition(f"\n{HEADER}\n")
+    assert separator
     names, *lines = (
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in (HEADER, *rest.partition("\n\n")[0].splitlines()[1:])
@@ -70,7 +70,11 @@ def pods(row: Row, replicas: int, container: Mapping[str, Any]) -> list[Any]:
     pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
     ready = {"type": "Ready", "status": "True"}
     change = {
-        "status": {"conditions": [{**one, "lastTransitionTime": build.LONG_AGO} for one in (ready, pending)]}
+        "status": {
+            "conditions": [
+                {**condition, "lastTransitionTime": build.LONG_AGO} for condition in (ready, pending)
+            ]
+        }
     }
     refusing = 0 if refuse is None else int(refuse[1])
     return [
@@ -87,7 +91,7 @@ def decided(row: Row) -> Decision:
     readings = [jointly.utilization("cpu", 50, each * 100 // cpu, f"{each}m")]
     if queue := re.fullmatch(r"a queue needs (\d+) pods", row["also"]):
         readings.append(jointly.external(str(replicas), queue[1]))
-    seen = jointly.state(
+    objects = jointly.state(
         replicas,
         [container],
         readings,
@@ -102,8 +106,8 @@ def decided(row: Row) -> Decision:
         minute = Minute(build.at(minutes=-3), parse_cpu(earlier[1]))
         now = {OF_APP: used * 2}
         lately = Lately(build.at(hours=-1), now, {OF_APP: (minute,)}, build.at(minutes=-2))
-        seen = replace(seen, lately=lately)
-    return build.decided(seen, resizes=row["pods"] == "resized")
+        objects = replace(objects, lately=lately)
+    return build.decided(objects, resizes=row["pods"] == "resized")
 
 
 @pytest.mark.parametrize("row", rows(), ids=[row[""] for row in rows()])
@@ -123,7 +127,7 @@ def test_what_implements_a_sentence_is_there() -> None:
     sentences = re.findall(
         r"^\d+\. (.*?)(?=^\d+\. |\n\n)", PAGE.partition("## The joint decision")[2], re.M | re.S
     )
-    named = [re.findall(r"`(hvpa/[\w/]+\.py):(\w+)`", one) for one in sentences[:13]]
+    named = [re.findall(r"`(hvpa/[\w/]+\.py):(\w+)`", sentence) for sentence in sentences[:13]]
     assert len(named) == 13
     assert all(named)
     missing = [

@@ -178,10 +178,10 @@ def test_every_block_of_commands_is_run_by_a_test_or_said_not_to_be() -> None:
         claim: [block for block in commands if block.page == claim[0] and block.text.startswith(claim[1])]
         for claim in RUN | NOT_HERE
     }
-    assert {claim: found for claim, found in claimed.items() if len(found) != 1} == {}, (
+    assert {claim: blocks for claim, blocks in claimed.items() if len(blocks) != 1} == {}, (
         "stale, or not one block"
     )
-    known = [block for found in claimed.values() for block in found]
+    known = [block for blocks in claimed.values() for block in blocks]
     assert [block for block in commands if block not in known and block.page not in IN_ORDER] == []
     assert IN_ORDER.keys() - {block.page for block in commands} == set(), "stale"
 
@@ -266,7 +266,7 @@ def test_the_flags_of_a_benchmark_are_there(arguments: str, capsys: pytest.Captu
     with pytest.raises(SystemExit):
         benchmarks.run(name, ["--help"])
     shown = capsys.readouterr().out
-    assert [one for one in options if one.startswith("--") and one not in shown] == []
+    assert [option for option in options if option.startswith("--") and option not in shown] == []
 
 
 def test_keda_writes_to_the_hvpa_of_its_page_which_names_the_hpa_of_that_scaled_object() -> None:
@@ -283,9 +283,9 @@ def test_what_the_page_about_gitops_has_ignored_is_in_a_workload() -> None:
     argo, flux = (yaml.safe_load(block)["spec"] for block in blocks)
     workload, _ = yaml.safe_load_all((ROOT / "config/samples/web.yaml").read_text())
     for pointer in argo["ignoreDifferences"][0]["jsonPointers"] + flux["ignore"][0]["paths"]:
-        found = workload
+        value = workload
         for part in pointer.split("/")[1:]:
-            found = found[int(part) if isinstance(found, list) else part]
+            value = value[int(part) if isinstance(value, list) else part]
     (expression,) = argo["ignoreDifferences"][0]["jqPathExpressions"]
     assert expression == ".spec.template.spec.containers[].resources"
 
@@ -293,7 +293,7 @@ def test_what_the_page_about_gitops_has_ignored_is_in_a_workload() -> None:
 def test_the_hvpa_in_place_of_an_hpa_and_a_vpa_has_what_these_have() -> None:
     text = (ROOT / "docs/migrating-from-hpa-and-vpa.md").read_text()
     before, after = (
-        list(yaml.safe_load_all(one)) for one in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+        list(yaml.safe_load_all(block)) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     )
     hpa, vpa = (manifest["spec"] for manifest in before)
     (spec,) = (manifest["spec"] for manifest in after)

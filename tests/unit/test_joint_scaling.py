@@ -57,8 +57,8 @@ def cells(line: str) -> list[str]:
 
 def table(header: str) -> list[Row]:
     """The rows of the page's table that begins with this header, by column (a second column of a name gets a `'`)."""
-    _, found, rest = PAGE.partition(f"\n{header}\n")
-    assert found, header
+    _, separator, rest = PAGE.partition(f"\n{header}\n")
+    assert separator, header
     names: list[str] = []
     for name in cells(header):
         names.append(f"{name}'" if name in names else name)
@@ -205,7 +205,7 @@ CONSTANTS: list[tuple[object, object, list[str]]] = [
 @pytest.mark.parametrize(("expected", "constant", "sentences"), CONSTANTS)
 def test_a_constant_is_what_the_page_says(expected: object, constant: object, sentences: list[str]) -> None:
     assert expected == constant
-    assert [one for one in sentences if one not in ONE_LINE] == []
+    assert [sentence for sentence in sentences if sentence not in ONE_LINE] == []
 
 
 def test_equations_are_right() -> None:
@@ -213,9 +213,9 @@ def test_equations_are_right() -> None:
         number, suffix = re.fullmatch(r"([\d.]+)([mMG]?)", text).groups()  # type: ignore[union-attr]
         return float(number) * {"m": 0.001, "M": 1e6, "G": 1e9}.get(suffix, 1)
 
-    found = re.findall(r"([\d.]+[mMG]?(?: [×/] [\d.]+[mMG]?)+) = ([\d.]*\d[mMG]?)", ONE_LINE)
-    assert len(found) == 2
-    for left, right in found:
+    equations = re.findall(r"([\d.]+[mMG]?(?: [×/] [\d.]+[mMG]?)+) = ([\d.]*\d[mMG]?)", ONE_LINE)
+    assert len(equations) == 2
+    for left, right in equations:
         first, *rest = left.split(" ")
         value = amount(first)
         for operator, operand in zip(rest[::2], rest[1::2], strict=True):
@@ -267,7 +267,7 @@ def test_a_weight_for_a_largest_demand() -> None:
         f"w = 1 - ln(n) / ln(D / b), rounded up. For 20 cores on 5 pods of base 1 core: {expected}"
         in ONE_LINE
     )
-    assert [of_weight(one).point({CPU: 20_000}).replicas for one in (46, 47)] == [6, 5]
+    assert [of_weight(percent).point({CPU: 20_000}).replicas for percent in (46, 47)] == [6, 5]
     assert "80 and above is nearly vertical: 2 pods serve 32 times the base" in ONE_LINE
     assert of_weight(80, 100, 10**6).curves[CPU].reach(2) == 32 * 100
 
@@ -297,7 +297,7 @@ def test_a_conversion_of_weights_to_intervals() -> None:
     for (name, drawn), serve in zip(made.items(), ("serve", "serve'"), strict=True):
         for row in by_count:
             edge = drawn.curves[CPU].edge(int(row["replicas"]))
-            assert [row[name], row[serve]] == [format_cpu(one or 0) for one in edge]
+            assert [row[name], row[serve]] == [format_cpu(cpu or 0) for cpu in edge]
         for row in by_demand:
             assert row[name] == shown(drawn.point({CPU: parse_cpu(row["demand"])}))
     intervals = list(WRITTEN["trajectory"]["intervals"])
@@ -341,7 +341,7 @@ def test_the_picture_is_what_the_command_draws(tmp_path: Path, capsys: pytest.Ca
     (cpu,) = json.loads(re.findall(r'id="data">(.*)</script>', drawn.read_text())[0])
     marks = {name: (mark["replicas"], mark["size"]) for name, mark in cpu["marks"].items()}
     assert marks == {"usual": (3, 2000), "now": (3, 2000), "wanted": (5, 2000)}
-    assert {one["of"]: one["demand"] for one in cpu["totals"][:2]} == {"usual": 6000, "wanted": 9000}
+    assert {total["of"]: total["demand"] for total in cpu["totals"][:2]} == {"usual": 6000, "wanted": 9000}
     assert "wanted: 5 replicas of app cpu 2\n" in capsys.readouterr().out
     assert (
         "In the picture, 6 cores are usual: 3 pods of 2 cores. The present demand is 9 cores: 5 pods of 2 cores"
@@ -417,7 +417,7 @@ HELD = table("| pods | usual, now | wanted | held | set |")
 @pytest.mark.parametrize("row", HELD, ids=[row["held"] for row in HELD])
 def test_what_is_done_where_an_axis_is_held(row: Row) -> None:
     axis, _, direction = row["held"].partition(".")
-    usual, now = (parse_cpu(one) for one in row["usual, now"].split(", "))
+    usual, now = (parse_cpu(amount) for amount in row["usual, now"].split(", "))
     change = {axis: {direction: {"updatePolicy": {"updateMode": "Off"}}}}
     decision = decided(row["pods"], now // 2, usual, change=change)
     assert wanted(decision) == read_pods(row["wanted"])[:2]
@@ -433,7 +433,7 @@ def test_small_differences() -> None:
 def test_larger_and_fewer_pods_take_two_patches() -> None:
     first = decided("6 × 500m", 1500)
     second = decided(result(first), 1500)
-    expected = [pods(*result(one)[:2]) for one in (first, second)]
+    expected = [pods(*result(decision)[:2]) for decision in (first, second)]
     assert f"from 6 × 500m with 3 cores needed, first {expected[0]}, then {expected[1]}." in ONE_LINE
     assert result(decided(result(second), 1500)) == result(second)
 
@@ -457,7 +457,7 @@ def test_the_lines_that_the_reader_writes_down() -> None:
     assert len(LINES) == 6
     for row in LINES:
         edge = curve.edge(int(row["replicas"]))
-        assert [row["cpu of each"], row["serve"]] == [format_cpu(one or 0) for one in edge]
+        assert [row["cpu of each"], row["serve"]] == [format_cpu(cpu or 0) for cpu in edge]
 
 
 def predicted(there: tuple[int, int], now: int, usual: int) -> tuple[int, int]:

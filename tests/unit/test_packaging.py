@@ -87,7 +87,7 @@ def test_chart_image_and_pages_have_this_version() -> None:
     assert (chart["version"], chart["appVersion"]) == (version, version)
     places = ["config/manager/deployment.yaml", "docs/getting-started.md", "docs/releases.md"]
     named = {name: re.findall(r"\bhvpa[:-](\d+\.\d+\.\d+)", (ROOT / name).read_text()) for name in places}
-    assert {name: set(found) for name, found in named.items()} == {name: {version} for name in places}
+    assert {name: set(versions) for name, versions in named.items()} == {name: {version} for name in places}
 
 
 def test_no_documents_link_leads_nowhere() -> None:

@@ -49,11 +49,11 @@ def test_every_reason_is_in_the_table_or_among_those_without_a_row() -> None:
 def test_a_reason_without_a_row_is_shown_by_the_test_that_is_named(reason: str) -> None:
     file, _, name = ELSEWHERE[reason].test.partition("::")
     source = (ROOT / file).read_text()
-    found = [
+    functions = [
         node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == name
     ]
-    assert len(found) == 1, f"{file} has no {name}"
-    assert f'"{reason}"' in (ast.get_source_segment(source, found[0]) or "")
+    assert len(functions) == 1, f"{file} has no {name}"
+    assert f'"{reason}"' in (ast.get_source_segment(source, functions[0]) or "")
 
 
 def test_rows_have_names_of_their_own() -> None:

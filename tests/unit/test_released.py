@@ -41,9 +41,9 @@ MOVED = ".spec.hpa: has a new rule: !has(self.deploy) || !self.deploy || !has(se
 
 
 def test_the_crd_takes_what_that_of_the_last_release_took() -> None:
-    found = refusals(json.loads((FOLDER / "crd.json").read_text()), render_crd())
-    others = [one for one in found if MOVED not in one or "minReplicas" not in one]
-    assert [one for one in others if not any(part in one for part in NARROWED)] == []
+    problems = refusals(json.loads((FOLDER / "crd.json").read_text()), render_crd())
+    others = [problem for problem in problems if MOVED not in problem or "minReplicas" not in problem]
+    assert [problem for problem in others if not any(part in problem for part in NARROWED)] == []
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -61,9 +61,9 @@ def test_stored_objects_are_valid_and_decided_as_before(name: str) -> None:
 def test_every_sort_of_decision_is_recorded() -> None:
     of_gardener = {name for name in RECORDED if "gardener" in name}
     assert len(of_gardener) == 3
-    found = [step["decided"] for steps in RECORDED.values() for step in steps]
-    patched = Counter(key for one in found for key in one["patch"] or ())
+    decisions = [step["decided"] for steps in RECORDED.values() for step in steps]
+    patched = Counter(key for decision in decisions for key in decision["patch"] or ())
     assert patched["replicas"] > 20
     assert patched["template"] > 6
-    assert sum(bool(one["resizes"]) for one in found) > 2
-    assert len({reason for one in found for _, _, reason, *_ in one["blocked"]}) > 4
+    assert sum(bool(decision["resizes"]) for decision in decisions) > 2
+    assert len({reason for decision in decisions for _, _, reason, *_ in decision["blocked"]}) > 4

@@ -167,10 +167,10 @@ class Members:
 
     def forgotten(self) -> list[Lease]:
         """Leases of members that have been dead for FORGOTTEN_AFTER."""
-        seen = self._seen.values()
+        observations = self._seen.values()
         return [
             observed.lease
-            for observed in seen
+            for observed in observations
             if observed.since + FORGOTTEN_AFTER * observed.duration <= self._at
         ]
 

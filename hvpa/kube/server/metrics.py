@@ -331,10 +331,10 @@ class _PerObject:
         """Store the values of a decision; `workload` is its state before the decision."""
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
         self._replicas.pop(key, None)
-        if (seen := decision.replicas) is not None:
+        if (replicas := decision.replicas) is not None:
             # In place, the decision may not be written yet: the workload's own count is the current count.
-            present = seen.current if workload is None else workload.spec.replicas
-            self._replicas[key] = [(labels, present, seen.recommended)]
+            present = replicas.current if workload is None else workload.spec.replicas
+            self._replicas[key] = [(labels, present, replicas.recommended)]
         rows: list[Row] = []
         for container in workload.spec.template.spec.containers if workload is not None else ():
             wanted = decision.recommended.get(container.name)

@@ -106,7 +106,7 @@ class Place:
     def condition(self, name: str, kind: str) -> str:
         """The status of one of the Hvpa's conditions."""
         conditions = self.hvpa(name)["status"]["conditions"]
-        return next(str(one["status"]) for one in conditions if one["type"] == kind)
+        return next(str(condition["status"]) for condition in conditions if condition["type"] == kind)
 
     def change(self, name: str, spec: Json) -> None:
         """Merge into the Hvpa's spec."""
@@ -114,8 +114,10 @@ class Place:
 
     def template(self, name: str) -> Amounts:
         """The requests of the Deployment's template."""
-        found = self.api.get("Deployment", name, self.namespace)["spec"]["template"]["spec"]["containers"][0]
-        return amounts(found["resources"]["requests"])
+        container = self.api.get("Deployment", name, self.namespace)["spec"]["template"]["spec"][
+            "containers"
+        ][0]
+        return amounts(container["resources"]["requests"])
 
     def ready(self, name: str) -> list[Json]:
         """The Deployment's pods that are ready and stay."""

@@ -41,8 +41,8 @@ def bind_cluster_role(cluster: ControlPlane, role: str, namespace: str, name: st
 
 def rule(group: str, resources: list[str], verbs: list[str], names: list[str] | None = None) -> Json:
     """A rule of a Role, for these objects only where `names` are given."""
-    found: Json = {"apiGroups": [group], "resources": resources, "verbs": verbs}
-    return found if names is None else found | {"resourceNames": names}
+    policy_rule: Json = {"apiGroups": [group], "resources": resources, "verbs": verbs}
+    return policy_rule if names is None else policy_rule | {"resourceNames": names}
 
 
 def api_of(cluster: Cluster, namespace: str, name: str) -> KubeApi:

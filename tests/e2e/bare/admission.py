@@ -65,10 +65,10 @@ class Policy(NamedTuple):
         """What the breach is refused with; empty where it would be taken. Nothing is stored."""
         path = scenario.api.path(self.kind, scenario.namespace, scenario.name)
         path = f"{path}/{self.subresource}".rstrip("/")
-        found = scenario.api.raw("GET", path)
-        self.breach(found["spec"])
+        manifest = scenario.api.raw("GET", path)
+        self.breach(manifest["spec"])
         try:
-            scenario.api.raw("PUT", f"{path}?dryRun=All", found)
+            scenario.api.raw("PUT", f"{path}?dryRun=All", manifest)
         except ApiError as error:
             return self._refusal(scenario) if error.status == 409 else error.message
         return ""

@@ -107,15 +107,15 @@ def start(plane: ControlPlane, account: Path) -> Iterator[Start]:
         name: str = "operator",
         wait: bool = True,
     ) -> Operator:
-        one = Operator(plane, kubeconfig, "--log-level", "debug", *args, name=name, env=env)
-        started.append(one)
-        one.start(wait=wait)
-        return one
+        operator = Operator(plane, kubeconfig, "--log-level", "debug", *args, name=name, env=env)
+        started.append(operator)
+        operator.start(wait=wait)
+        return operator
 
     yield begin
-    for one in started:
-        one.resume()
-        one.kill()
+    for operator in started:
+        operator.resume()
+        operator.kill()
 
 
 @pytest.fixture
@@ -145,13 +145,15 @@ def new_rollout(rollouts: None, new_scenario: NewScenario) -> Callable[[], Scena
 
     def make() -> Scenario:
         changes = {**weight(50), "mode": "Paused", "updateStrategy": {"type": "InPlace"}}
-        one = new_scenario(create=False, kind="Rollout", changes=changes)
+        scenario = new_scenario(create=False, kind="Rollout", changes=changes)
         version = {"apiVersion": "argoproj.io/v1alpha1"}
-        one.workload |= version
-        one.manifest["spec"]["targetRef"] |= version
-        one.create(wait=False)
-        one.api.patch_status(one.kind, one.name, one.namespace, {"selector": f"app={one.name}"})
-        return one
+        scenario.workload |= version
+        scenario.manifest["spec"]["targetRef"] |= version
+        scenario.create(wait=False)
+        scenario.api.patch_status(
+            scenario.kind, scenario.name, scenario.namespace, {"selector": f"app={scenario.name}"}
+        )
+        return scenario
 
     return make
 

@@ -17,14 +17,14 @@ HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 def dying(operators: Collection[Operator]) -> Iterator[None]:
     """They are started at once, and by the end of the block each has died at its fault point."""
     try:
-        for one in operators:
-            one.start(wait=False)
+        for operator in operators:
+            operator.start(wait=False)
         yield
-        for one in operators:
-            assert one.process.wait(150) == -9, (one.process.name, one.process.tail())
+        for operator in operators:
+            assert operator.process.wait(150) == -9, (operator.process.name, operator.process.tail())
     finally:
-        for one in operators:
-            one.kill()
+        for operator in operators:
+            operator.kill()
 
 
 def applied_from(axes: Json) -> list[Any]:
@@ -54,14 +54,17 @@ def outcome(scenario: Scenario) -> Json:
             for axis in ("horizontal", "vertical")
         ],
         "scale_replicas": hvpa["spec"].get("replicas"),
-        "conditions": {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]},
+        "conditions": {
+            condition["type"]: (condition["status"], condition["reason"])
+            for condition in status["conditions"]
+        },
         "recommended": status.get("recommended"),
         "blocked": status.get("lastBlockedScaling"),
         "error": status.get("lastError"),
-        **{kind: [recommender(one) for one in api.list(kind, namespace)] for kind in (HPA, VPA)},
+        **{kind: [recommender(manifest) for manifest in api.list(kind, namespace)] for kind in (HPA, VPA)},
     }
 
 
-def recommender(one: Json) -> Json:
-    owners = [owner["kind"] for owner in one["metadata"].get("ownerReferences", [])]
-    return {"spec": one["spec"], "labels": one["metadata"]["labels"], "owners": owners}
+def recommender(manifest: Json) -> Json:
+    owners = [owner["kind"] for owner in manifest["metadata"].get("ownerReferences", [])]
+    return {"spec": manifest["spec"], "labels": manifest["metadata"]["labels"], "owners": owners}

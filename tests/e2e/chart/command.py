@@ -63,4 +63,4 @@ def kustomize(folder: Path) -> list[Json]:
 
 def documents(text: str) -> list[Json]:
     """The objects of a stream of YAML."""
-    return [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]

@@ -56,8 +56,8 @@ class Release:
     def present(self, objects: list[Json]) -> set[str]:
         """Which of these objects are there, as kubectl names them."""
         manifest = yaml.safe_dump_all(objects)
-        found = self.plane.kubectl("get", "-f", "-", "--ignore-not-found", "-o", "name", input=manifest)
-        return set(found.stdout.split())
+        answer = self.plane.kubectl("get", "-f", "-", "--ignore-not-found", "-o", "name", input=manifest)
+        return set(answer.stdout.split())
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +119,8 @@ def hvpa(name: str, **spec: object) -> Json:
 
 def stored(plane: ControlPlane) -> dict[str, Json]:
     """All Hvpas by name, which are some. While the API server begins to serve another CRD, it answers 429."""
-    found = wait_for(lambda: plane.api.list("Hvpa", "default"), 60, "the Hvpas")
-    return {one["metadata"]["name"]: one for one in found}
+    hvpas = wait_for(lambda: plane.api.list("Hvpa", "default"), 60, "the Hvpas")
+    return {manifest["metadata"]["name"]: manifest for manifest in hvpas}
 
 
 def create_recorded(plane: ControlPlane) -> dict[str, Json]:
@@ -131,9 +131,9 @@ def create_recorded(plane: ControlPlane) -> dict[str, Json]:
         if "updateStrategy" not in spec:
             plane.api.create(hvpa(f"recorded-{number}") | {"spec": spec})
             plane.api.patch_status("Hvpa", f"recorded-{number}", "default", status)
-    found = stored(plane)
-    assert sum("conditions" in one.get("status", {}) for one in found.values()) > 5
-    return found
+    hvpas = stored(plane)
+    assert sum("conditions" in manifest.get("status", {}) for manifest in hvpas.values()) > 5
+    return hvpas
 
 
 def image(plane: ControlPlane) -> str:
@@ -153,7 +153,7 @@ def refusal(plane: ControlPlane, manifest: Json) -> str:
 
 def test_everything_is_installed_and_uninstalled_but_the_hvpas(release: Release) -> None:
     objects = release.install()
-    kinds = {one["kind"] for one in objects}
+    kinds = {manifest["kind"] for manifest in objects}
     assert {"Deployment", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "PriorityClass"} <= kinds
     assert len(release.present(objects)) == len(objects)
     release.plane.await_crd(CRD[1])
@@ -168,7 +168,7 @@ def test_everything_is_installed_and_uninstalled_but_the_hvpas(release: Release)
 def test_the_api_server_takes_what_can_be_switched_on(release: Release) -> None:
     switched = "shards=32,metrics.secure=true,policies.target=true,policies.bounds=true,flowControl=true"
     objects = release.install("--set", f"{switched},networkPolicy.enabled=true,dashboard.enabled=true")
-    assert {"FlowSchema", "NetworkPolicy"} <= {one["kind"] for one in objects}
+    assert {"FlowSchema", "NetworkPolicy"} <= {manifest["kind"] for manifest in objects}
     assert len(release.present(objects)) == len(objects)
 
 
@@ -211,13 +211,13 @@ def test_an_upgrade_brings_the_newer_crd_and_objects_and_leaves_hvpas_as_they_ar
     release("upgrade", "hvpa", CHART, "--reset-then-reuse-values", "--set=dashboard.enabled=true")
     assert stored(plane) == before
     wait_for(lambda: not refusal(plane, new), 60, "the newer CRD is served")
-    assert {name: one for name, one in stored(plane).items() if name != "new"} == before
+    assert {name: manifest for name, manifest in stored(plane).items() if name != "new"} == before
     objects = documents(release("get", "manifest", "hvpa"))
     assert len(release.present(objects)) == len(objects)
     assert plane.api.find("ConfigMap", DROPPED, NAMESPACE) is None
     assert plane.api.get("Deployment", "hvpa", NAMESPACE)["spec"]["replicas"] == 3
     assert image(plane) == f"hvpa:{NEW}"
-    assert [one["chart"] for one in yaml.safe_load(release("history", "hvpa", "-o", "yaml"))] == [
+    assert [revision["chart"] for revision in yaml.safe_load(release("history", "hvpa", "-o", "yaml"))] == [
         f"hvpa-{OLD}",
         f"hvpa-{NEW}",
     ]
@@ -259,7 +259,7 @@ def test_the_older_version_without_its_crd_keeps_fields_that_only_the_newer_one_
     assert image(plane) == f"hvpa:{OLD}"
     assert stored(plane) == before
     release("upgrade", "hvpa", CHART, *IMAGE)
-    assert CRD[0] in {one["kind"] for one in documents(release("get", "manifest", "hvpa"))}
+    assert CRD[0] in {manifest["kind"] for manifest in documents(release("get", "manifest", "hvpa"))}
     assert stored(plane) == before
 
 
@@ -267,13 +267,17 @@ def test_values_change_what_is_installed(release: Release) -> None:
     before = release.install()
     release("upgrade", "hvpa", CHART, *IMAGE, "--set", "inPlaceOnly=true,sizeAtCreation=Never,replicaCount=3")
     after = documents(release("get", "manifest", "hvpa"))
-    gone = [one for one in before if one["kind"].endswith(("AdmissionPolicy", "AdmissionPolicyBinding"))]
+    gone = [
+        manifest
+        for manifest in before
+        if manifest["kind"].endswith(("AdmissionPolicy", "AdmissionPolicyBinding"))
+    ]
     assert len(gone) == 4
     assert release.present(gone) == set()
     assert len(release.present(after)) == len(after)
     assert release.plane.api.get("Deployment", "hvpa", NAMESPACE)["spec"]["replicas"] == 3
     rules = release.plane.api.get("ClusterRole", "hvpa-operator")["rules"]
-    assert next(one for one in rules if "deployments" in one["resources"])["verbs"] == ["list", "watch"]
+    assert next(rule for rule in rules if "deployments" in rule["resources"])["verbs"] == ["list", "watch"]
 
 
 def test_hvpas_go_with_the_release_where_that_is_said(release: Release) -> None:

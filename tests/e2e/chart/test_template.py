@@ -50,63 +50,67 @@ OF_THE_CHART: Final = {
 
 def by_name(objects: list[Json]) -> dict[tuple[str, str, str, str], Json]:
     """Objects by version, kind, namespace and name."""
-    found = {
+    manifests = {
         (
-            one["apiVersion"],
-            one["kind"],
-            one["metadata"].get("namespace", ""),
-            one["metadata"]["name"],
-        ): one
-        for one in objects
+            manifest["apiVersion"],
+            manifest["kind"],
+            manifest["metadata"].get("namespace", ""),
+            manifest["metadata"]["name"],
+        ): manifest
+        for manifest in objects
     }
-    assert len(found) == len(objects), "an object is there twice"
-    return found
+    assert len(manifests) == len(objects), "an object is there twice"
+    return manifests
 
 
 def of_kustomize(*folders: Path) -> dict[tuple[str, str, str, str], Json]:
     """The objects of overlays but for the namespace, which is the release's."""
-    objects = [one for folder in folders for one in kustomize(folder) if one["kind"] != "Namespace"]
-    for one in objects:
-        if one["kind"].startswith(
+    objects = [
+        manifest for folder in folders for manifest in kustomize(folder) if manifest["kind"] != "Namespace"
+    ]
+    for manifest in objects:
+        if manifest["kind"].startswith(
             "ValidatingAdmissionPolicy"
         ):  # in no namespace, which kustomize does not know
-            one["metadata"].pop("namespace", None)
-    return by_name([in_one_line(one) for one in objects])
+            manifest["metadata"].pop("namespace", None)
+    return by_name([in_one_line(manifest) for manifest in objects])
 
 
 def in_one_line(value: Any) -> Any:
     """A value with its CEL expressions on one line each: where a folded text has indented lines, kustomize adds an
     empty line."""
     if isinstance(value, list):
-        return [in_one_line(one) for one in value]
+        return [in_one_line(item) for item in value]
     if isinstance(value, dict):
         return {
-            key: " ".join(one.split()) if key == "expression" and isinstance(one, str) else in_one_line(one)
-            for key, one in value.items()
+            key: " ".join(item.split())
+            if key == "expression" and isinstance(item, str)
+            else in_one_line(item)
+            for key, item in value.items()
         }
     return value
 
 
 def of_chart(objects: list[Json]) -> dict[tuple[str, str, str, str], Json]:
     """The objects of the chart without what it alone has: some labels, and the annotation of a CRD that stays."""
-    for one in objects:
-        labels = one["metadata"].get("labels", {})
+    for manifest in objects:
+        labels = manifest["metadata"].get("labels", {})
         if labels:
-            assert set(labels) >= OF_THE_CHART, one["metadata"]["name"]
+            assert set(labels) >= OF_THE_CHART, manifest["metadata"]["name"]
         for label in OF_THE_CHART:
             labels.pop(label, None)
-        if one["kind"] == "CustomResourceDefinition":
-            one["metadata"].get("annotations", {}).pop("helm.sh/resource-policy", None)
-    return by_name([in_one_line(one) for one in objects])
+        if manifest["kind"] == "CustomResourceDefinition":
+            manifest["metadata"].get("annotations", {}).pop("helm.sh/resource-policy", None)
+    return by_name([in_one_line(manifest) for manifest in objects])
 
 
 def assert_same(
-    found: dict[tuple[str, str, str, str], Json], wanted: dict[tuple[str, str, str, str], Json]
+    manifests: dict[tuple[str, str, str, str], Json], wanted: dict[tuple[str, str, str, str], Json]
 ) -> None:
     """One object at a time, since a difference of all of them can't be read."""
-    assert found.keys() == wanted.keys()
-    for key, one in wanted.items():
-        assert found[key] == one, key
+    assert manifests.keys() == wanted.keys()
+    for key, manifest in wanted.items():
+        assert manifests[key] == manifest, key
 
 
 def test_every_overlay_has_its_values() -> None:
@@ -133,13 +137,13 @@ def test_another_release_and_namespace_change_what_kustomize_changes(helm: Path,
 @pytest.mark.parametrize("values", [f"{values}," for _, values in PROFILES.values()])
 def test_no_name_is_fixed_but_those_of_the_operator_itself(helm: Path, values: str) -> None:
     names = "fullnameOverride=other,serviceAccount.name=account"
-    for one in template(helm, "--set", f"{values}{names}".lstrip(","), namespace="elsewhere"):
-        text = yaml.safe_dump(one)
+    for manifest in template(helm, "--set", f"{values}{names}".lstrip(","), namespace="elsewhere"):
+        text = yaml.safe_dump(manifest)
         assert "hvpa-system" not in text
-        if one["kind"] != "CustomResourceDefinition":
-            assert one["metadata"]["name"].startswith("other") or one["kind"] == "ServiceAccount"
-        for subject in one.get("subjects", []):
-            if one["metadata"]["name"].endswith("-viewer"):  # of the operator's Lease, for every user
+        if manifest["kind"] != "CustomResourceDefinition":
+            assert manifest["metadata"]["name"].startswith("other") or manifest["kind"] == "ServiceAccount"
+        for subject in manifest.get("subjects", []):
+            if manifest["metadata"]["name"].endswith("-viewer"):  # of the operator's Lease, for every user
                 assert subject["name"] == "system:authenticated"
                 continue
             assert subject.pop("name") in ("account", "other-dashboard")
@@ -150,13 +154,18 @@ def test_no_name_is_fixed_but_those_of_the_operator_itself(helm: Path, values: s
 def test_lint_finds_nothing(helm: Path, profile: str) -> None:
     version = f"--kube-version={kubernetes_version()}"
     succeed(
-        helm, "lint", "--strict", version, CHART, *(f"--set={one}" for one in [PROFILES[profile][1]] if one)
+        helm,
+        "lint",
+        "--strict",
+        version,
+        CHART,
+        *(f"--set={settings}" for settings in [PROFILES[profile][1]] if settings),
     )
 
 
 def test_sizes_at_creation_follow_the_api_server(helm: Path) -> None:
     def policies(*args: str) -> int:
-        return sum(one["kind"] == "MutatingAdmissionPolicy" for one in template(helm, *args))
+        return sum(manifest["kind"] == "MutatingAdmissionPolicy" for manifest in template(helm, *args))
 
     assert policies("--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") == 1
     assert policies("--set=sizeAtCreation=Never") == 0
@@ -166,9 +175,9 @@ def test_sizes_at_creation_follow_the_api_server(helm: Path) -> None:
 def test_each_custom_kind_is_a_rule_and_the_dashboards_only_where_that_is_installed(helm: Path) -> None:
     second = "customKinds[1].group=apps.kruise.io,customKinds[1].resource=clonesets"
     roles = {
-        one["metadata"]["name"]: one["rules"]
-        for one in template(helm, "--set", f"{ROLLOUTS},{second}")
-        if one["kind"] == "ClusterRole" and one["metadata"]["name"].endswith("-custom-kinds")
+        manifest["metadata"]["name"]: manifest["rules"]
+        for manifest in template(helm, "--set", f"{ROLLOUTS},{second}")
+        if manifest["kind"] == "ClusterRole" and manifest["metadata"]["name"].endswith("-custom-kinds")
     }
     assert roles == {
         "hvpa-custom-kinds": [
@@ -206,15 +215,15 @@ def test_values_of_the_pods_are_where_they_belong(helm: Path, tmp_path: Path) ->
     }
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
     objects = template(helm, "--values", str(tmp_path / "values.yaml"))
-    kinds = {one["kind"]: one for one in objects}
+    kinds = {manifest["kind"]: manifest for manifest in objects}
     assert {"PriorityClass", "PodDisruptionBudget"}.isdisjoint(kinds)
     assert kinds["ServiceAccount"]["metadata"]["annotations"] == {"role": "d"}
-    found = kinds["Deployment"]["spec"]["template"]
-    assert found["metadata"]["labels"] == {"app.kubernetes.io/name": "hvpa", "team": "b"}
-    assert found["metadata"]["annotations"]["note"] == "a"
+    pod_template = kinds["Deployment"]["spec"]["template"]
+    assert pod_template["metadata"]["labels"] == {"app.kubernetes.io/name": "hvpa", "team": "b"}
+    assert pod_template["metadata"]["annotations"]["note"] == "a"
     assert kinds["Deployment"]["metadata"]["labels"]["part"] == "c"
-    (only,) = found["spec"]["containers"]
-    assert found["spec"] == found["spec"] | pod | {
+    (only,) = pod_template["spec"]["containers"]
+    assert pod_template["spec"] == pod_template["spec"] | pod | {
         "priorityClassName": "infra",
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
     }
@@ -251,12 +260,14 @@ def test_the_dashboard_has_the_operators_image_and_nodes_and_values_of_its_own(
     }
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
     objects = template(helm, "--values", str(tmp_path / "values.yaml"))
-    (account,) = (one for one in objects if one["kind"] == "ServiceAccount")
+    (account,) = (manifest for manifest in objects if manifest["kind"] == "ServiceAccount")
     assert account["metadata"]["labels"]["part"] == "c"
-    (found,) = (
-        one for one in objects if (one["kind"], one["metadata"]["name"]) == ("Deployment", "hvpa-dashboard")
+    (deployment,) = (
+        manifest
+        for manifest in objects
+        if (manifest["kind"], manifest["metadata"]["name"]) == ("Deployment", "hvpa-dashboard")
     )
-    pods = found["spec"]["template"]
+    pods = deployment["spec"]["template"]
     assert pods["metadata"] == {"labels": {"app.kubernetes.io/name": "hvpa-dashboard"}}
     spec = pods["spec"]
     assert spec == spec | pod | {

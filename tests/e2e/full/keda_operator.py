@@ -90,8 +90,8 @@ def test_keda_itself_scales_an_hvpa_to_zero_and_back(
         recommended.recommend(api, namespace, "web", 128)
         await_pods(api, namespace, "web")
         scaled_object, hvpa = _manifest(prometheus.url)
-        for one in (scaled_object, hvpa):  # in this order, as the page says that either may be first
-            api.create({**one, "metadata": {**one["metadata"], "namespace": namespace}})
+        for manifest in (scaled_object, hvpa):  # in this order, as the page says that either may be first
+            api.create({**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}})
         try:
             wait_for(lambda: is_at("HpaActive", "Recommending"), TIMEOUT, "KEDA's HPA is used")
             queue.length = 30

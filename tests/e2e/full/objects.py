@@ -72,8 +72,8 @@ def replicas(api: KubeApi, name: str, namespace: str) -> int:
 
 def resources(api: KubeApi, name: str, namespace: str) -> tuple[int, int, int, int]:
     """CPU (millicores) and memory (bytes) of the first container: requests, then limits; 0 where none is set."""
-    found = api.get("Deployment", name, namespace)["spec"]["template"]["spec"]["containers"][0]["resources"]
-    requests, limits = found.get("requests", {}), found.get("limits", {})
+    amounts = api.get("Deployment", name, namespace)["spec"]["template"]["spec"]["containers"][0]["resources"]
+    requests, limits = amounts.get("requests", {}), amounts.get("limits", {})
     return (
         parse_cpu(requests.get("cpu", 0)),
         parse_memory(requests.get("memory", 0)),
@@ -84,11 +84,11 @@ def resources(api: KubeApi, name: str, namespace: str) -> tuple[int, int, int, i
 
 def conditions(api: KubeApi, name: str, namespace: str) -> dict[str, tuple[str, str]]:
     """The Hvpa's conditions: status and reason by type."""
-    found = api.get("Hvpa", name, namespace).get("status", {}).get("conditions", [])
-    return {one["type"]: (one["status"], one["reason"]) for one in found}
+    entries = api.get("Hvpa", name, namespace).get("status", {}).get("conditions", [])
+    return {condition["type"]: (condition["status"], condition["reason"]) for condition in entries}
 
 
 def axes(api: KubeApi, name: str, namespace: str) -> Json:
     """`status.axes` of the Hvpa."""
-    found: Json = api.get("Hvpa", name, namespace).get("status", {}).get("axes", {})
-    return found
+    axes_status: Json = api.get("Hvpa", name, namespace).get("status", {}).get("axes", {})
+    return axes_status

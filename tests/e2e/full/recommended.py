@@ -22,6 +22,6 @@ def recommend(api: KubeApi, namespace: str, name: str, memory: int) -> None:
     """Recommend so many mebibytes for the container `app`."""
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": now}
-    one = {"containerName": "app", "target": {"memory": f"{memory}Mi"}}
-    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [one]}}
+    recommendation = {"containerName": "app", "target": {"memory": f"{memory}Mi"}}
+    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [recommendation]}}
     api.patch("VerticalPodAutoscaler", name, namespace, {"status": status}, subresource="status")

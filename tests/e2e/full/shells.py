@@ -53,9 +53,9 @@ class Shells:
     def owners(self) -> set[int]:
         """The processes whose control planes have real nodes in these shells' folder."""
         return {
-            int(found[1])
+            int(match[1])
             for file in self.folder.glob("cluster/run/nodes/*/kubelet.yaml")
-            if (found := re.search(r"^cgroupRoot: /hvpa-node-(\d+)-", file.read_text(), re.MULTILINE))
+            if (match := re.search(r"^cgroupRoot: /hvpa-node-(\d+)-", file.read_text(), re.MULTILINE))
         }
 
     def end(self, block: str) -> None:
@@ -72,12 +72,12 @@ class Shells:
         virtual environment first, and the operator's endpoints are left out: tests beside this one have the same
         ports. A target without a virtual environment, such as `deploy`, is made as it is."""
 
-        def as_recipe(found: re.Match[str]) -> str:
-            target, given = found.groups()
+        def as_recipe(match: re.Match[str]) -> str:
+            target, given = match.groups()
             if not (recipe := re.findall(rf"^{target}: venv\b.*\n\t@(.*)$", MAKEFILE, re.MULTILINE)):
-                return found[0]
+                return match[0]
             (line,) = recipe
-            values = self.variables | dict(one.split("=", 1) for one in shlex.split(given))
+            values = self.variables | dict(assignment.split("=", 1) for assignment in shlex.split(given))
             return re.sub(r"\$\((\w+)\)", lambda name: values.get(name[1], ""), line)
 
         block = MAKE.sub(as_recipe, block)

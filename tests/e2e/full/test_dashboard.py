@@ -61,10 +61,10 @@ FAINT = """(() => {
 
 @pytest.fixture(scope="module")
 def browser() -> str:
-    found = chromium.find_browser()
-    if found is None:
+    path = chromium.find_browser()
+    if path is None:
         pytest.skip(chromium.MISSING)
-    return found
+    return path
 
 
 @pytest.fixture
@@ -275,4 +275,6 @@ async def what_if(page: BrowserPage) -> None:
     await page.tab.evaluate(f"{form}.elements.maxReplicas.value = 3; {form}.querySelector('button').click()")
     await page.until(f"{outcome}.includes('minReplicas: must not be greater than maxReplicas')")
     # A refusal is no fault of the page's; the browser notes each as one.
-    page.tab.complaints[:] = [one for one in page.tab.complaints if "status of 400" not in one]
+    page.tab.complaints[:] = [
+        complaint for complaint in page.tab.complaints if "status of 400" not in complaint
+    ]

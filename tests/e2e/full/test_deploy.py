@@ -47,7 +47,7 @@ def test_make_installs_deploys_and_undeploys(cluster: ControlPlane) -> None:
     assert api.find("Deployment", "hvpa", NAMESPACE) is None
     make(cluster, "deploy", "IMG=example.test/team/hvpa:9")
     deployed = api.get("Deployment", "hvpa", NAMESPACE)
-    assert [one["image"] for one in deployed["spec"]["template"]["spec"]["containers"]] == [
+    assert [container["image"] for container in deployed["spec"]["template"]["spec"]["containers"]] == [
         "example.test/team/hvpa:9"
     ]
     assert deployed["spec"]["replicas"] == 2
@@ -81,16 +81,16 @@ def test_the_deployed_pods_meet_restricted_pod_security(cluster: ControlPlane, o
 def test_a_sample_applies_and_is_understood(
     cluster: ControlPlane, operator: Operator, namespace: str, sample: Path
 ) -> None:
-    documents = [one for one in yaml.safe_load_all(sample.read_text()) if one]
-    hvpas = [one for one in documents if one["kind"] == "Hvpa"]
+    documents = [document for document in yaml.safe_load_all(sample.read_text()) if document]
+    hvpas = [document for document in documents if document["kind"] == "Hvpa"]
     assert hvpas
     cluster.kubectl("apply", "-n", namespace, "-f", str(sample))
 
     def ready(name: str) -> tuple[str, str]:
         return objects.conditions(cluster.api, name, namespace)["Ready"]
 
-    for one in hvpas:
-        name, target = one["metadata"]["name"], one["spec"]["targetRef"]
+    for hvpa in hvpas:
+        name, target = hvpa["metadata"]["name"], hvpa["spec"]["targetRef"]
         if cluster.api.find(target["kind"], target["name"], namespace) is None:
             wait_for(partial(_is, ready, name, ("False", "TargetNotFound")), 90, "its workload is missed")
             cluster.api.create(workload(target["kind"], target["name"], namespace))
@@ -107,12 +107,12 @@ def _is(ready: Callable[[str], tuple[str, str]], name: str, *wanted: tuple[str, 
 
 def workload(kind: str, name: str, namespace: str) -> Json:
     """The usual Deployment, or the same as a StatefulSet."""
-    found = samples.deployment(name, namespace)
+    manifest = samples.deployment(name, namespace)
     if kind == "StatefulSet":
-        found["kind"] = kind
-        del found["spec"]["strategy"]
-        found["spec"]["serviceName"] = name
-    return found
+        manifest["kind"] = kind
+        del manifest["spec"]["strategy"]
+        manifest["spec"]["serviceName"] = name
+    return manifest
 
 
 def _is_found(ready: Callable[[str], tuple[str, str]], name: str) -> bool:

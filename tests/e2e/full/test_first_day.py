@@ -197,12 +197,12 @@ def uninstall(day: Day, api: KubeApi) -> None:
 
 def cpu(api: KubeApi) -> list[int]:
     """What the containers of the pods request, in millicores."""
-    return [parse_cpu(one["cpu"]) for one in requests(api)]
+    return [parse_cpu(amounts["cpu"]) for amounts in requests(api)]
 
 
 def memory(api: KubeApi) -> list[int]:
     """What they request, in bytes."""
-    return [parse_memory(one["memory"]) for one in requests(api)]
+    return [parse_memory(amounts["memory"]) for amounts in requests(api)]
 
 
 def requests(api: KubeApi) -> list[dict[str, str]]:
@@ -215,9 +215,9 @@ def requests(api: KubeApi) -> list[dict[str, str]]:
 def ends(api: KubeApi) -> set[str]:
     """Why containers of the workload ended."""
     statuses = [
-        one for pod in api.list("Pod", "shop", "app=web") for one in pod["status"]["containerStatuses"]
+        status for pod in api.list("Pod", "shop", "app=web") for status in pod["status"]["containerStatuses"]
     ]
-    states = [one.get(name) or {} for one in statuses for name in ("state", "lastState")]
+    states = [status.get(name) or {} for status in statuses for name in ("state", "lastState")]
     return {state["terminated"]["reason"] for state in states if "terminated" in state}
 
 
@@ -249,8 +249,8 @@ def pods(api: KubeApi) -> int:
 
 def address_of(dashboard: Process) -> str:
     """What `hvpa dashboard` prints first."""
-    found = re.search(r"http://\S+", dashboard.tail(3))
-    return found[0] if found else ""
+    match = re.search(r"http://\S+", dashboard.tail(3))
+    return match[0] if match else ""
 
 
 def keep(pictures: dict[str, bytes], folder: Path) -> None:

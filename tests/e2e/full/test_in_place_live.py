@@ -87,18 +87,18 @@ def hvpa(name: str, namespace: str, most: str = "2") -> Json:
 def look(api: KubeApi, namespace: str, name: str, began: float) -> Seen:
     pods = api.list("Pod", namespace, f"app={name}")
     ready = [
-        one
-        for one in pods
+        pod
+        for pod in pods
         if any(
-            found["type"] == "Ready" and found["status"] == "True"
-            for found in one["status"].get("conditions", ())
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in pod["status"].get("conditions", ())
         )
     ]
-    statuses = [status for one in pods for status in one["status"].get("containerStatuses", ())]
+    statuses = [status for pod in pods for status in pod["status"].get("containerStatuses", ())]
     have = [
         status["resources"]["requests"]["cpu"]
-        for one in ready
-        for status in one["status"]["containerStatuses"]
+        for pod in ready
+        for status in pod["status"]["containerStatuses"]
     ]
     restarts = sum(status.get("restartCount", 0) for status in statuses)
     return Seen(time.monotonic() - began, len(ready), sum(map(parse_cpu, have)), restarts)
@@ -107,17 +107,17 @@ def look(api: KubeApi, namespace: str, name: str, began: float) -> Seen:
 @contextmanager
 def watching(api: KubeApi, namespace: str, name: str) -> Iterator[list[Seen]]:
     """What is to be seen of the pods, five times a second, until the block ends."""
-    found: list[Seen] = []
+    observations: list[Seen] = []
     ended, began = threading.Event(), time.monotonic()
 
     def watch() -> None:
         while not ended.wait(LOOK):
-            found.append(look(api, namespace, name, began))
+            observations.append(look(api, namespace, name, began))
 
     thread = threading.Thread(target=watch, name="watch pods", daemon=True)
     thread.start()
     try:
-        yield found
+        yield observations
     finally:
         ended.set()
         thread.join(10)
@@ -125,20 +125,20 @@ def watching(api: KubeApi, namespace: str, name: str) -> Iterator[list[Seen]]:
 
 def both_recommend(api: KubeApi, name: str, namespace: str) -> bool:
     """Whether both recommenders' recommendations count."""
-    found = objects.conditions(api, name, namespace)
-    return {found[kind][0] for kind in ("HpaActive", "VpaActive")} == {"True"}
+    conditions = objects.conditions(api, name, namespace)
+    return {conditions[kind][0] for kind in ("HpaActive", "VpaActive")} == {"True"}
 
 
 def size(api: KubeApi, namespace: str, name: str) -> list[str]:
     """The CPU that each pod is to have."""
     pods = api.list("Pod", namespace, f"app={name}")
-    return sorted(one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in pods)
+    return sorted(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in pods)
 
 
 def is_as_in_the_beginning(api: KubeApi, namespace: str, name: str) -> bool:
     """Two pods of 250m, or of what is no tenth more: that is left alone."""
-    found = size(api, namespace, name)
-    return len(found) == 2 and all(250 <= parse_cpu(one) <= 275 for one in found)
+    amounts = size(api, namespace, name)
+    return len(amounts) == 2 and all(250 <= parse_cpu(amount) <= 275 for amount in amounts)
 
 
 def test_three_times_the_load_has_the_size_of_three_pods_before_the_third_is_ready(
@@ -159,16 +159,16 @@ def test_three_times_the_load_has_the_size_of_three_pods_before_the_third_is_rea
     ):
         wait_for(lambda: both_recommend(api, name, namespace), TIMEOUT, "both recommend")
         wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "two pods of 250m")
-        with watching(api, namespace, name) as seen:
+        with watching(api, namespace, name) as observations:
             load.cpu = FACTOR * LOW
-            wait_for(lambda: seen[-1].ready > 2, TIMEOUT, "new pods")
+            wait_for(lambda: observations[-1].ready > 2, TIMEOUT, "new pods")
             time.sleep(2 * LOOK)
-        larger = [one for one in seen if one.millicores >= 2 * 350]
-        assert larger, seen
+        larger = [observation for observation in observations if observation.millicores >= 2 * 350]
+        assert larger, observations
         assert larger[0].ready == 2, "the pods that are there"
-        started = next(one.at for one in seen if one.ready > 2)
+        started = next(observation.at for observation in observations if observation.ready > 2)
         assert started - larger[0].at > START_UP / 2, "long before new ones are ready"
-        assert seen[-1].millicores >= FACTOR * LOW, "all of it is served"
+        assert observations[-1].millicores >= FACTOR * LOW, "all of it is served"
         wait_for(lambda: len(set(size(api, namespace, name))) == 1, TIMEOUT, "pods of one size")
         assert objects.replicas(api, name, namespace) > 2
         load.cpu = LOW
@@ -176,7 +176,7 @@ def test_three_times_the_load_has_the_size_of_three_pods_before_the_third_is_rea
     assert look(api, namespace, name, 0).restarts == 0
     assert objects.resources(api, name, namespace)[0] == 250, "the pod template"
     assert flux.rounds > 3
-    assert [one for one in objects.axes(api, name, namespace).values() if "setBack" in one] == []
+    assert [axis for axis in objects.axes(api, name, namespace).values() if "setBack" in axis] == []
 
 
 def test_pods_that_no_node_takes_are_served_by_size(
@@ -195,9 +195,11 @@ def test_pods_that_no_node_takes_are_served_by_size(
     with PodLoad(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
         wait_for(lambda: both_recommend(api, name, namespace), TIMEOUT, "both recommend")
         load.cpu = FACTOR * LOW
-        with watching(api, namespace, name) as seen:
+        with watching(api, namespace, name) as observations:
             wait_for(
-                lambda: seen and seen[-1].millicores >= FACTOR * LOW, TIMEOUT, "two pods serve all of it"
+                lambda: observations and observations[-1].millicores >= FACTOR * LOW,
+                TIMEOUT,
+                "two pods serve all of it",
             )
             wait_for(
                 lambda: objects.conditions(api, name, namespace)["Ready"] == ("False", "PodsUnschedulable"),
@@ -205,9 +207,9 @@ def test_pods_that_no_node_takes_are_served_by_size(
                 "what waits is reported",
             )
             time.sleep(8)
-        larger = [one for one in seen if one.millicores >= FACTOR * LOW]
-        assert seen[-len(larger) :] == larger, "they stay larger"
-        assert {one.ready for one in seen} == {2}
+        larger = [observation for observation in observations if observation.millicores >= FACTOR * LOW]
+        assert observations[-len(larger) :] == larger, "they stay larger"
+        assert {observation.ready for observation in observations} == {2}
         assert objects.replicas(api, name, namespace) > 2
         load.cpu = LOW
         wait_for(lambda: is_as_in_the_beginning(api, namespace, name), TIMEOUT, "all is as in the beginning")

@@ -105,9 +105,13 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
             mark = cluster.audit.mark()
             time.sleep(seconds)
             asked = cluster.audit.requests(mark, writes=True, namespace=namespace, name=name)
-            specs = [one for one in asked if one.resource == "deployments" and not one.subresource]
-            desired = [one for one in asked if one.user == HPA_CONTROLLER and one.resource == "hvpas"]
-            return [str(one) for one in specs + desired]
+            specs = [
+                request for request in asked if request.resource == "deployments" and not request.subresource
+            ]
+            desired = [
+                request for request in asked if request.user == HPA_CONTROLLER and request.resource == "hvpas"
+            ]
+            return [str(request) for request in specs + desired]
 
         def allocated() -> int:
             """What all pods request together."""
@@ -122,8 +126,8 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
         # And nothing shrinks for a minute after each step.
         wait_for(settled, 2 * TIMEOUT, "it has settled")
         assert changes(OBSERVED) == []
-    steps = [one.body["spec"] for one in writes(cluster, namespace, name)]
-    assert len([one for one in steps if "template" in one]) <= 2, "rollouts"
+    steps = [request.body["spec"] for request in writes(cluster, namespace, name)]
+    assert len([step for step in steps if "template" in step]) <= 2, "rollouts"
     assert len(steps) <= 6, "replicas follow as the HPA measures the new pods"
     assert 0.9 * NEEDED <= allocated() <= 1.4 * NEEDED, "the load, one replica's rounding and the overlap"
     assert cluster.audit.writers("deployments", name, namespace)[HPA_CONTROLLER] == 0

@@ -121,9 +121,9 @@ class Real:
 
     def has(self, requests: Amounts, limits: Amounts = LIMIT, restarts: int = 0) -> bool:
         """Whether the only container has these amounts and has been restarted so often."""
-        (found,) = self._status().get("containerStatuses", [{}])
-        there = found.get("resources") == resources(requests, limits)
-        return bool(there and found["restartCount"] == restarts)
+        (status,) = self._status().get("containerStatuses", [{}])
+        there = status.get("resources") == resources(requests, limits)
+        return bool(there and status["restartCount"] == restarts)
 
     def soon(self, holds: Callable[[], bool], what: str) -> None:
         wait_for(holds, 30, lambda: f"the pod {what}: {self._status()}")
@@ -133,9 +133,9 @@ class Real:
         pod = self.api.get("Pod", self.name, self.namespace)
         generation = pod["metadata"]["generation"]
         return [
-            (one["type"], one.get("reason", ""), one["observedGeneration"] == generation)
-            for one in pod["status"].get("conditions", [])
-            if one["type"].startswith("PodResize")
+            (condition["type"], condition.get("reason", ""), condition["observedGeneration"] == generation)
+            for condition in pod["status"].get("conditions", [])
+            if condition["type"].startswith("PodResize")
         ]
 
     def says(self, what: list[tuple[str, str, bool]]) -> bool:
@@ -144,7 +144,7 @@ class Real:
 
     def _failed(self) -> bool:
         """Whether the kubelet reports that it tries in vain."""
-        return any(one[:2] == ("PodResizeInProgress", "Error") for one in self.reported())
+        return any(report[:2] == ("PodResizeInProgress", "Error") for report in self.reported())
 
     def _status(self) -> Json:
         return dict(self.api.get("Pod", self.name, self.namespace)["status"])
@@ -202,13 +202,13 @@ def test_a_kubelet_resizes_in_vain_or_says_nothing_until_it_may(cluster: Cluster
     says = {"Deferred": pending, "Infeasible": pending, "Error": vain, "Silent": ""}
     pods = {how: Real(cluster, namespace, name=how.lower(), resize=how) for how in says}
     quick = Real(cluster, namespace, name="quick")
-    for one in (*pods.values(), quick):
-        one.runs()
+    for pod in (*pods.values(), quick):
+        pod.runs()
     more: Amounts = {"cpu": "300m", "memory": "128Mi"}
     most: Amounts = {"cpu": "400m", "memory": "128Mi"}
     for requests in (more, most):
-        for one in (*pods.values(), quick):
-            one.resize(requests)
+        for pod in (*pods.values(), quick):
+            pod.resize(requests)
         quick.soon(partial(quick.has, requests), "is resized")
         for how, condition in says.items():
             expected = [(condition, how, True)] if condition else []
@@ -238,15 +238,15 @@ def test_a_container_restarts_where_its_policy_says_so_for_the_resource(
 
 
 def test_metrics_of_a_pod_are_late_where_it_says_so(cluster: Cluster, namespace: str) -> None:
-    for one in (
+    for pod in (
         Real(cluster, namespace, name="quick"),
         Real(cluster, namespace, name="late", late_metrics="20s"),
     ):
-        one.runs()
+        pod.runs()
     path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"
 
     def shown() -> list[str]:
-        return [one["metadata"]["name"] for one in cluster.api.raw("GET", path)["items"]]
+        return [pod_metrics["metadata"]["name"] for pod_metrics in cluster.api.raw("GET", path)["items"]]
 
     assert wait_for(shown, 30, "metrics") == ["quick"]
     wait_for(lambda: len(shown()) == 2, 60, "metrics of both")

@@ -74,8 +74,8 @@ def test_lost_history_holds_every_decrease_until_it_is_back(
         wait_for(lambda: dt.datetime.now(dt.UTC) - since > long, TIMEOUT, "recommendations for long")
         with cluster.stopped(RECOMMENDER):
             process.argv.remove("--memory-saver=true")
-            for one in api.list(CHECKPOINT, namespace):
-                api.delete(CHECKPOINT, one["metadata"]["name"], namespace)
+            for checkpoint in api.list(CHECKPOINT, namespace):
+                api.delete(CHECKPOINT, checkpoint["metadata"]["name"], namespace)
         wait_for(lambda: reason(api, namespace) == "LostHistory", TIMEOUT, "the loss is noticed")
         set_cpu(api, namespace)
         lost, held = time.monotonic(), 0.0
@@ -92,8 +92,8 @@ def test_lost_history_holds_every_decrease_until_it_is_back(
 
 def _provided(api: KubeApi, namespace: str) -> str:
     conditions = api.get("VerticalPodAutoscaler", NAME, namespace)["status"]["conditions"]
-    (found,) = [one for one in conditions if one["type"] == "RecommendationProvided"]
-    return f"{found['status']} {found['lastTransitionTime']}"
+    (condition,) = [condition for condition in conditions if condition["type"] == "RecommendationProvided"]
+    return f"{condition['status']} {condition['lastTransitionTime']}"
 
 
 def _written(api: KubeApi, namespace: str) -> object:

@@ -90,8 +90,8 @@ def test_keda_scales_an_hvpa_to_zero_and_back(
     recommended.vpa(api, namespace, "web", WEB)
     recommended.recommend(api, namespace, "web", 128)
     await_pods(api, namespace, "web")
-    for one in (hvpa, scaled_object):
-        one["metadata"]["namespace"] = namespace
+    for manifest in (hvpa, scaled_object):
+        manifest["metadata"]["namespace"] = namespace
     api.create(hvpa)
     keda = Keda(api, api.create(scaled_object))
     wait_for(lambda: _is_readable(keda), TIMEOUT, "KEDA can read the scale before there is an HPA")
@@ -140,4 +140,8 @@ def _first_step(cluster: ControlPlane, namespace: str) -> int:
     asked = cluster.audit.requests(
         writes=True, user=OPERATOR_USER, namespace=namespace, resource="deployments", code=200
     )
-    return next(int(one.body["spec"]["replicas"]) for one in asked if "replicas" in one.body.get("spec", {}))
+    return next(
+        int(request.body["spec"]["replicas"])
+        for request in asked
+        if "replicas" in request.body.get("spec", {})
+    )

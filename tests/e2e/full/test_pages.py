@@ -111,14 +111,14 @@ def shop(cluster: ControlPlane, api: KubeApi, tmp_path_factory: pytest.TempPathF
 
 
 def status(api: KubeApi, namespace: str = SHOP) -> Json:
-    found: Json = api.get("Hvpa", "web", namespace).get("status", {})
-    return found
+    hvpa_status: Json = api.get("Hvpa", "web", namespace).get("status", {})
+    return hvpa_status
 
 
 def resized(api: KubeApi) -> int:
     """How many pods have more than their template says."""
     pods = api.list("Pod", SHOP, "app=web")
-    return sum(parse_cpu(one["spec"]["containers"][0]["resources"]["requests"]["cpu"]) > 200 for one in pods)
+    return sum(parse_cpu(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) > 200 for pod in pods)
 
 
 def recommended(api: KubeApi) -> int:
@@ -143,9 +143,9 @@ def test_getting_started(cluster: ControlPlane, api: KubeApi, tmp_path: Path) ->
         assert "Mode Recommend" in " ".join(shells.run(EXPLAIN).split()).replace("mode", "Mode")
         assert objects.replicas(api, "web", "default") == 2
         recommenders, scaled_objects = lines(WHO)
-        seen = shells.run(recommenders)
-        assert re.search(r"^default +horizontalpodautoscaler\S+/web +Hvpa/web ", seen, re.MULTILINE), seen
-        assert re.search(r"^default +verticalpodautoscaler\S+/web +Off ", seen, re.MULTILINE), seen
+        output = shells.run(recommenders)
+        assert re.search(r"^default +horizontalpodautoscaler\S+/web +Hvpa/web ", output, re.MULTILINE), output
+        assert re.search(r"^default +verticalpodautoscaler\S+/web +Off ", output, re.MULTILINE), output
         asked = shells.run(f"{scaled_objects.partition('#')[0]} 2>&1 || true")
         assert 'have a resource type "scaledobject"' in asked or "No resources found" in asked, (
             "by another test"
@@ -197,7 +197,7 @@ def test_the_switch_from_an_hpa_and_a_vpa(
     wait_for(lambda: size()[0] != before[0], SOON, lambda: f"more than {before}; {status(api, namespace)}")
     assert objects.replicas(api, "web", namespace) > 3
     writers = api.get("Deployment", "web", namespace)["metadata"]["managedFields"]
-    assert "hvpa" in {one["manager"] for one in writers}
+    assert "hvpa" in {writer["manager"] for writer in writers}
 
 
 def ready(api: KubeApi, namespace: str) -> tuple[str, str]:
@@ -246,9 +246,9 @@ def test_in_place(shop: Shells, api: KubeApi) -> None:
     policies = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
     assert api.find(policies, "hvpa-size-at-creation") is not None
     command, output = COLUMNS
-    seen = shop.run(command).splitlines()
-    assert seen[0].split() == output.splitlines()[0].split()
-    assert "2/2" in seen[1]
+    rows = shop.run(command).splitlines()
+    assert rows[0].split() == output.splitlines()[0].split()
+    assert "2/2" in rows[1]
     command, output = STATUS
     with shop.started("status", command.replace("NAME", "web")) as watch:
         wait_for(lambda: "POD " in watch.tail(20), SOON, watch.tail)
@@ -256,7 +256,7 @@ def test_in_place(shop: Shells, api: KubeApi) -> None:
             re.findall(r"^(?:POD .*|\w[a-z ]*?(?=  | shop))", text, re.MULTILINE)
             for text in (output, watch.tail(20))
         ]
-    assert [" ".join(one.split()) for one in heads[0]] == [" ".join(one.split()) for one in heads[1]]
+    assert [" ".join(head.split()) for head in heads[0]] == [" ".join(head.split()) for head in heads[1]]
     command, output = SIZES
     (kept,), (made,) = (json.loads(text).items() for text in (output, shop.run(command)))
     assert kept[0] == made[0]
@@ -318,8 +318,8 @@ def test_operations(shop: Shells, cluster: ControlPlane) -> None:
 
 
 def address_of(dashboard: Process) -> str:
-    found = re.search(r"http://127\S+/#token=\S+", dashboard.tail(5))
-    return found[0] if found else ""
+    match = re.search(r"http://127\S+/#token=\S+", dashboard.tail(5))
+    return match[0] if match else ""
 
 
 def is_printed(process: Process, text: str) -> bool:
@@ -343,9 +343,9 @@ def test_alerts(shop: Shells, cluster: ControlPlane) -> None:
     assert "HvpaStarving" in str(rules)
     shop.run("kubectl delete -k config/monitoring")
     pods, logs = lines(OPERATOR_DOWN)
-    seen = shop.run(pods)
-    assert len(re.findall(r"^pod/hvpa-\S+ +1/1 +Running", seen, re.MULTILINE)) == 2, seen
-    assert re.search(r"^lease\S+/hvpa +\S", seen, re.MULTILINE), seen
+    output = shop.run(pods)
+    assert len(re.findall(r"^pod/hvpa-\S+ +1/1 +Running", output, re.MULTILINE)) == 2, output
+    assert re.search(r"^lease\S+/hvpa +\S", output, re.MULTILINE), output
     assert logs.startswith("kubectl -n hvpa-system logs -l app.kubernetes.io/name=hvpa ")
 
 

@@ -67,16 +67,16 @@ def await_ready(api: KubeApi, namespace: str, name: str, kind: str) -> None:
 def sizes(api: KubeApi, namespace: str, name: str) -> list[int]:
     """What the pods that are not being deleted request, in mebibytes."""
     return sorted(
-        parse_memory(one["spec"]["containers"][0]["resources"]["requests"]["memory"]) // objects.MEBI
-        for one in api.list("Pod", namespace, f"app={name}")
-        if "deletionTimestamp" not in one["metadata"]
+        parse_memory(pod["spec"]["containers"][0]["resources"]["requests"]["memory"]) // objects.MEBI
+        for pod in api.list("Pod", namespace, f"app={name}")
+        if "deletionTimestamp" not in pod["metadata"]
     )
 
 
 def held(api: KubeApi, namespace: str, name: str) -> str:
     """What holds the rollout, by the Hvpa's status."""
-    found: Json = api.get("Hvpa", name, namespace).get("status", {}).get("rollout", {})
-    return str(found.get("reason", ""))
+    rollout: Json = api.get("Hvpa", name, namespace).get("status", {}).get("rollout", {})
+    return str(rollout.get("reason", ""))
 
 
 def in_window(closes: float) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def test_a_rollout_is_held_where_its_window_ends_and_goes_on_in_the_next(
     wait_for(lambda: AFTER in sizes(api, namespace, name), TIMEOUT, "the rollout has begun")
     wait_for(lambda: held(api, namespace, name) == "MaintenanceWindow", TIMEOUT, "the rollout is held")
     await_ready(api, namespace, name, kind)
-    found = sizes(api, namespace, name)
-    assert {BEFORE, AFTER} == set(found), found
+    pod_sizes = sizes(api, namespace, name)
+    assert {BEFORE, AFTER} == set(pod_sizes), pod_sizes
     assert objects.conditions(api, name, namespace)["Ready"][0] == "True"
     api.patch("Hvpa", name, namespace, {"spec": {"maintenanceTimeWindow": in_window(3600)}})
     wait_for(
@@ -118,8 +118,8 @@ def test_a_rollout_is_held_where_its_window_ends_and_goes_on_in_the_next(
     wait_for(lambda: held(api, namespace, name) == "", TIMEOUT, "the status says so")
 
     def reasons() -> set[str]:
-        found = api.list("Event", namespace)
-        return {one["reason"] for one in found if one["involvedObject"]["name"] == name}
+        events = api.list("Event", namespace)
+        return {event["reason"] for event in events if event["involvedObject"]["name"] == name}
 
     wait_for(lambda: {"RolloutHeld", "RolloutResumed"} <= reasons(), TIMEOUT, "both have their Event")
 
@@ -140,8 +140,8 @@ def test_a_size_that_fails_on_the_first_pods_is_taken_back(
     assert "container app ran out of memory" in status["rolledBack"]["message"]
 
     def blocked() -> bool:
-        found = api.get("Hvpa", name, namespace)["status"].get("lastBlockedScaling", [])
-        return [one["reason"] for one in found] == ["RolledBack"]
+        scalings = api.get("Hvpa", name, namespace)["status"].get("lastBlockedScaling", [])
+        return [scaling["reason"] for scaling in scalings] == ["RolledBack"]
 
     wait_for(blocked, TIMEOUT, "the size is not tried again")
     assert not api.get(kind, name, namespace)["spec"].get("paused")

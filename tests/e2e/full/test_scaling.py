@@ -57,10 +57,16 @@ def first_step_is_part_of_the_way(loop: ClosedLoop, name: str, part: float) -> N
     4, or 3 where the measurement was of a moment when only one of the two pods had got its share of the load."""
     audit, namespace = loop.cluster.audit, loop.namespace
     asked = audit.requests(writes=True, namespace=namespace, name=name, code=200)
-    counts = [one for one in asked if one.user == OPERATOR_USER and one.resource == "deployments"]
-    first = next(one for one in counts if "replicas" in one.body["spec"])
-    written = [one for one in asked if one.user == HPA_CONTROLLER and one.subresource == "scale"]
-    desired = [int(one.body["spec"]["replicas"]) for one in written if one.received < first.received][-1]
+    counts = [
+        request for request in asked if request.user == OPERATOR_USER and request.resource == "deployments"
+    ]
+    first = next(request for request in counts if "replicas" in request.body["spec"])
+    written = [
+        request for request in asked if request.user == HPA_CONTROLLER and request.subresource == "scale"
+    ]
+    desired = [
+        int(request.body["spec"]["replicas"]) for request in written if request.received < first.received
+    ][-1]
     assert desired in (3, 4)
     assert int(first.body["spec"]["replicas"]) == math.ceil(2 + (desired - 2) * part)
 
@@ -149,8 +155,8 @@ def blended_by_weight(loop: ClosedLoop, name: str, weight: int) -> None:
         60,
         "a vertical step",
     )
-    assert {one["weight"] for one in spent} <= {weight, 100}
-    assert {one["container"] for one in spent} == {"app"}
+    assert {step["weight"] for step in spent} <= {weight, 100}
+    assert {step["container"] for step in spent} == {"app"}
 
 
 def only_the_operator_scales(loop: ClosedLoop) -> None:
@@ -161,13 +167,13 @@ def only_the_operator_scales(loop: ClosedLoop) -> None:
         assert audit.writers("deployments", name, namespace)[OPERATOR_USER] > 0
         assert audit.writers("deployments", name, namespace)[HPA_CONTROLLER] == 0
     by_hpa = [
-        one
-        for one in audit.requests(writes=True, namespace=namespace)
-        if one.user == HPA_CONTROLLER and one.code < 300
+        request
+        for request in audit.requests(writes=True, namespace=namespace)
+        if request.user == HPA_CONTROLLER and request.code < 300
     ]
     allowed = {("hvpas", "scale"), ("horizontalpodautoscalers", "status"), ("events", "")}
-    assert {(one.resource, one.subresource) for one in by_hpa} <= allowed
-    assert ("hvpas", "scale") in {(one.resource, one.subresource) for one in by_hpa}
+    assert {(request.resource, request.subresource) for request in by_hpa} <= allowed
+    assert ("hvpas", "scale") in {(request.resource, request.subresource) for request in by_hpa}
 
 
 class Rest(NamedTuple):
@@ -187,18 +193,18 @@ def begin_to_rest(loop: ClosedLoop, name: str) -> Rest:
     seconds."""
 
     def recommending() -> bool:
-        found = objects.conditions(loop.api, name, loop.namespace)
-        return {found[kind] for kind in ("HpaActive", "VpaActive")} == {("True", "Recommending")}
+        conditions = objects.conditions(loop.api, name, loop.namespace)
+        return {conditions[kind] for kind in ("HpaActive", "VpaActive")} == {("True", "Recommending")}
 
     def rests() -> Rest | None:
-        found = Rest(loop.cluster.audit.mark(), time.monotonic(), version(loop, name))
+        rest = Rest(loop.cluster.audit.mark(), time.monotonic(), version(loop, name))
         time.sleep(3)
-        return found if version(loop, name) == found.version else None
+        return rest if version(loop, name) == rest.version else None
 
     wait_for(recommending, TIMEOUT, "both recommend")
-    found = wait_for(rests, TIMEOUT, "rest")
-    assert found is not None
-    return found
+    rest = wait_for(rests, TIMEOUT, "rest")
+    assert rest is not None
+    return rest
 
 
 def at_rest_nothing_is_written(loop: ClosedLoop, name: str, rest: Rest) -> None:

@@ -55,13 +55,13 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
 
     def written() -> dt.datetime:
         fields = vpa()["metadata"]["managedFields"]
-        return max(parse_timestamp(one["time"]) for one in fields if one.get("subresource") == "status")
+        return max(parse_timestamp(entry["time"]) for entry in fields if entry.get("subresource") == "status")
 
     def moves() -> bool:
         """Whether the upper bound of memory is one that a history of some samples gives. Before that it is the largest
         that the recommender gives (97656250000Ki), and stands still."""
-        found = vpa()["status"].get("recommendation", {}).get("containerRecommendations", ())
-        return any(one["upperBound"]["memory"].isdecimal() for one in found)
+        recommendations = vpa()["status"].get("recommendation", {}).get("containerRecommendations", ())
+        return any(recommendation["upperBound"]["memory"].isdecimal() for recommendation in recommendations)
 
     def usable() -> bool:
         return objects.conditions(api, NAME, namespace).get("VpaActive", ("", ""))[0] == "True"
@@ -69,9 +69,9 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
     def stale() -> bool:
         """Whether it is reported as stale, and not before three intervals have passed since its last write."""
         [condition] = [
-            one
-            for one in api.get("Hvpa", NAME, namespace)["status"]["conditions"]
-            if one["type"] == "VpaActive"
+            condition
+            for condition in api.get("Hvpa", NAME, namespace)["status"]["conditions"]
+            if condition["type"] == "VpaActive"
         ]
         reported = condition["status"], condition["reason"]
         since = parse_timestamp(condition["lastTransitionTime"]) - written()
@@ -84,9 +84,9 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
         held up for three intervals was stale, too: then there are several pairs."""
         about = "RecommendationStale"
         return [
-            (one["level"], "begins" if one.get("reason") == about else "ends")
-            for one in quick.log_lines()
-            if about in (one.get("reason"), one.get("was"))
+            (line["level"], "begins" if line.get("reason") == about else "ends")
+            for line in quick.log_lines()
+            if about in (line.get("reason"), line.get("was"))
         ]
 
     with PodLoad(api, namespace, f"app={NAME}", cpu=400, memory=200 * MEBI):
@@ -101,5 +101,5 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
         wait_for(usable, TIMEOUT, "it is used again")
         # The status is written before the line of the log.
         wait_for(lambda: logged()[-1] == ("info", "ends"), TIMEOUT, lambda: f"a line of its end: {logged()}")
-    found = logged()
-    assert found == [("warning", "begins"), ("info", "ends")] * (len(found) // 2)
+    lines = logged()
+    assert lines == [("warning", "begins"), ("info", "ends")] * (len(lines) // 2)

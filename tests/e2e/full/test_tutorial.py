@@ -46,8 +46,8 @@ class Tutorial:
 
     def sizes(self) -> Sizes:
         """The sizes of the ready pods."""
-        statuses = [one for pod in self.pods() for one in pod["status"].get("containerStatuses", ())]
-        return [parse_cpu(one["resources"]["requests"]["cpu"]) for one in statuses if one["ready"]]
+        statuses = [status for pod in self.pods() for status in pod["status"].get("containerStatuses", ())]
+        return [parse_cpu(status["resources"]["requests"]["cpu"]) for status in statuses if status["ready"]]
 
     def replicas(self) -> int:
         """How many pods the workload has been scaled to."""
@@ -55,13 +55,15 @@ class Tutorial:
 
     def restarts(self) -> int:
         """The restarts of all containers."""
-        return sum(one["restartCount"] for pod in self.pods() for one in pod["status"]["containerStatuses"])
+        return sum(
+            status["restartCount"] for pod in self.pods() for status in pod["status"]["containerStatuses"]
+        )
 
     def hvpa(self) -> tuple[str, int, int]:
         """Mode, and the columns CURRENT and DESIRED."""
-        found = self.api.get("Hvpa", "web", "default")
-        status = found["status"]
-        return found["spec"]["mode"], status["replicas"], status["recommended"]["replicas"]
+        hvpa = self.api.get("Hvpa", "web", "default")
+        status = hvpa["status"]
+        return hvpa["spec"]["mode"], status["replicas"], status["recommended"]["replicas"]
 
     def quotas(self) -> dict[str, int]:
         """The quotas of the running containers, by the folder of each, as the page's command prints them; none on
@@ -73,7 +75,7 @@ class Tutorial:
         assert command.count(f"-{owner}-") == command.count("-Hv") == 1
         return {
             folder: int(quota)
-            for folder, _, quota in (one.rpartition(":") for one in self.shells.run(command).split())
+            for folder, _, quota in (line.rpartition(":") for line in self.shells.run(command).split())
         }
 
 
@@ -105,7 +107,7 @@ def test_the_page_keeps_its_word(tutorial: Tutorial) -> None:
     remove(tutorial)
     if tutorial.nodes == "simulated":
         tutorial.shells.run(BY_HAND)
-        assert {one["metadata"]["annotations"][CPU_ANNOTATION] for one in tutorial.pods()} == {BY_HAND_CPU}
+        assert {pod["metadata"]["annotations"][CPU_ANNOTATION] for pod in tutorial.pods()} == {BY_HAND_CPU}
 
 
 def grow(tutorial: Tutorial) -> None:
@@ -118,7 +120,7 @@ def grow(tutorial: Tutorial) -> None:
         tutorial.shells.started("watch", WATCH) as watch,
     ):
         wait_for(
-            lambda: len(found := tutorial.sizes()) >= least and min(found) >= size,
+            lambda: len(sizes := tutorial.sizes()) >= least and min(sizes) >= size,
             2 * MINUTE,
             lambda: f"{least} pods of {size}m, not {tutorial.sizes()}: {load.tail(5)}",
             interval=0.5,
@@ -127,17 +129,17 @@ def grow(tutorial: Tutorial) -> None:
         if tutorial.nodes == "real":
             after = tutorial.quotas()
             assert len(before) == len(FIRST)
-            assert all(after[one] > before[one] for one in before), (before, after)
+            assert all(after[folder] > before[folder] for folder in before), (before, after)
             wait_for(
                 lambda: re.search(r"[1-9]\d* requests, \d+ failed; P50 \d+ ms", load.tail(2)), 10, load.tail
             )
         _, *rows = tutorial.shells.run(GET_PODS).splitlines()
         assert {row.split()[3] for row in rows} == {"0"}, rows  # RESTARTS
-        seen = tutorial.shells.run(ASK)
+        output = tutorial.shells.run(ASK)
         tutorial.shells.run(RECOMMEND)
     for kind in ("hvpa", "horizontalpodautoscaler", "verticalpodautoscaler", "deployment"):
-        assert re.search(rf"^{kind}\S*/web ", seen, re.MULTILINE), seen
-    assert "Conditions" in seen
+        assert re.search(rf"^{kind}\S*/web ", output, re.MULTILINE), output
+    assert "Conditions" in output
 
 
 def change_the_mode(tutorial: Tutorial) -> None:
@@ -160,8 +162,8 @@ def shrink(tutorial: Tutorial) -> None:
     def returned() -> bool:
         sizes = tutorial.sizes()
         if tutorial.nodes == "real":
-            kept = {one: quota for one, quota in tutorial.quotas().items() if one in quotas}
-            return len(sizes) < len(before) and all(quota < quotas[one] for one, quota in kept.items())
+            kept = {folder: quota for folder, quota in tutorial.quotas().items() if folder in quotas}
+            return len(sizes) < len(before) and all(quota < quotas[folder] for folder, quota in kept.items())
         return len(sizes) == len(FIRST) and max(sizes) <= int(LAST[2])
 
     with tutorial.shells.started("small load", SMALL_LOAD):

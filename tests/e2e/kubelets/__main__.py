@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         simulated = observe(cluster)
     rows = {name: Seen(str(real[name]), str(simulated[name]), answer(name)) for name in FACTS}
     print(table(rows), end="")
-    errors = [one for one in (*real.values(), *simulated.values()) if isinstance(one, Exception)]
+    errors = [outcome for outcome in (*real.values(), *simulated.values()) if isinstance(outcome, Exception)]
     for error in errors:
         print(f"not observed: {error}", file=sys.stderr)
     if options.write and not errors:

@@ -93,7 +93,7 @@ def amounts(place: Place) -> str:
         for of_spec, of_status in zip(_texts(asked(pod)), _texts(applied(pod)), strict=True):
             if of_spec != of_status:
                 others[of_spec] = of_status
-    told = ", ".join(f"`{found}` for `{wanted}`" for wanted, found in sorted(others.items()))
+    told = ", ".join(f"`{amount}` for `{wanted}`" for wanted, amount in sorted(others.items()))
     return f"equal, but {told}" if told else "as they were written"
 
 
@@ -108,11 +108,11 @@ def _is_equal(pod: Json) -> bool:
     def parsed(resources: Json) -> dict[tuple[str, Resource], int]:
         return {
             (part, name): parse_resource(name, amount)
-            for part, found in resources.items()
-            for name, amount in found.items()
+            for part, quantities in resources.items()
+            for name, amount in quantities.items()
         }
 
-    is_over = not any(condition(pod, one) for one in ("PodResizeInProgress", "PodResizePending"))
+    is_over = not any(condition(pod, kind) for kind in ("PodResizeInProgress", "PodResizePending"))
     return is_over and parsed(asked(pod)) == parsed(applied(pod))
 
 
@@ -124,7 +124,7 @@ def beyond_the_node(place: Place) -> str:
         pods.resize("web", {"cpu": "1000"})
     except ApiError as error:
         return f"the API server refuses it ({error.status}, cause `{', '.join(error.causes)}`)"
-    pod = pods.until("web", lambda one: is_resized(one) or _pending(one), "is looked at")
+    pod = pods.until("web", lambda pod: is_resized(pod) or _pending(pod), "is looked at")
     return f"`{_pending(pod)}`" if _pending(pod) else "resized"
 
 
@@ -139,7 +139,7 @@ def no_room(place: Place) -> str:
     most = _free(place)
     pods.create("other", {"cpu": f"{most - 100}m", "memory": "32Mi"})
     pods.resize("web", {"cpu": "250m"})
-    pod = pods.until("web", lambda one: is_resized(one) or _pending(one), "is looked at")
+    pod = pods.until("web", lambda pod: is_resized(pod) or _pending(pod), "is looked at")
     if not _pending(pod):
         return "resized all the same: room is not counted"
     message = str((condition(pod, "PodResizePending") or {})["message"])
@@ -163,7 +163,7 @@ def order(place: Place) -> str:
     pods.create("other", {"cpu": f"{most - 100}m", "memory": "32Mi"}, priority="test-high")
     for name in priorities:
         pods.resize(name, {"cpu": "200m"})
-        pod = pods.until(name, lambda one: is_resized(one) or _pending(one), "is looked at")
+        pod = pods.until(name, lambda pod: is_resized(pod) or _pending(pod), "is looked at")
         if not _pending(pod):
             return "none waits"
     turns: list[str] = []
@@ -183,16 +183,16 @@ def _free(place: Place) -> int:
     """Millicores that further pods of the node may request."""
     there = place.pods.api.list("Pod")
     node = next(
-        one["spec"]["nodeName"]
-        for one in there
-        if one["metadata"]["namespace"] == place.pods.namespace and "nodeName" in one["spec"]
+        pod["spec"]["nodeName"]
+        for pod in there
+        if pod["metadata"]["namespace"] == place.pods.namespace and "nodeName" in pod["spec"]
     )
     room = parse_cpu(place.pods.api.get("Node", node)["status"]["allocatable"]["cpu"])
     for pod in there:
         if pod["spec"].get("nodeName") == node:
             containers = pod["spec"]["containers"]
-            requests = [(one.get("resources") or {}).get("requests", {}) for one in containers]
-            room -= sum(parse_cpu(one.get("cpu", 0)) for one in requests)
+            requests = [(container.get("resources") or {}).get("requests", {}) for container in containers]
+            room -= sum(parse_cpu(request.get("cpu", 0)) for request in requests)
     return room
 
 
@@ -203,12 +203,12 @@ def limit_below_usage(place: Place) -> str:
     pods.create("web", SMALL, LIMITS)
     pods.await_used("web", 60)
     pods.resize("web", {"memory": "30Mi"}, {"memory": "40Mi"})
-    pod = pods.until("web", lambda one: _told(one) == "Error" or is_resized(one), "is looked at")
+    pod = pods.until("web", lambda pod: _told(pod) == "Error" or is_resized(pod), "is looked at")
     if is_resized(pod):
         return "resized"
     limit = f'container "app" memory limit ({40 * MIB}) below current usage ('
     try:  # before its first sample, a kubelet may say that there is none
-        pods.until("web", lambda one: limit in _message(one), "is refused with amounts", 45)
+        pods.until("web", lambda pod: limit in _message(pod), "is refused with amounts", 45)
         names = "names limit and usage"
     except TimeoutError:
         names = "names no amounts"
@@ -253,7 +253,7 @@ def page_cache(place: Place) -> str:
     pods.create("web", SMALL, LIMITS)
     pods.await_used("web", 85)
     pods.resize("web", {"memory": "30Mi"}, {"memory": "50Mi"})
-    pod = pods.until("web", lambda one: _told(one) == "Error" or is_resized(one), "is looked at")
+    pod = pods.until("web", lambda pod: _told(pod) == "Error" or is_resized(pod), "is looked at")
     return "counts" if _told(pod) == "Error" else "does not count"
 
 
@@ -265,35 +265,35 @@ def out_of_memory(place: Place) -> str:
     with place.watch() as versions:
         wait_for(lambda: versions.of("web"), 10, "the watch has begun")
         pods.use("web", 10, 100)
-        pods.until("web", lambda one: status(one)["restartCount"] == 2, "has been started twice", 90)
-        pods.until("web", lambda one: "running" not in status(one)["state"], "is killed again", 30)
+        pods.until("web", lambda pod: status(pod)["restartCount"] == 2, "has been started twice", 90)
+        pods.until("web", lambda pod: "running" not in status(pod)["state"], "is killed again", 30)
         began = time.time()
         pods.resize("web", {"memory": "128Mi"}, {"memory": "256Mi"})
-        pods.until("web", lambda one: is_ready(one) and is_resized(one), "is ready")
+        pods.until("web", lambda pod: is_ready(pod) and is_resized(pod), "is ready")
         waited = time.time() - began
         restarts = status(pods.get("web"))["restartCount"]
         pods.use("web", 10, 300)
-        pods.until("web", lambda one: status(one)["restartCount"] > restarts, "is started after that", 90)
+        pods.until("web", lambda pod: status(pod)["restartCount"] > restarts, "is started after that", 90)
         wait_for(lambda: status(versions.of("web")[-1][1])["restartCount"] > restarts, 10, "it is shown")
-        found = versions.of("web")
+        pod_versions = versions.of("web")
     last = status(pods.get("web"))["lastState"]["terminated"]
     ended = f"`{last['reason']}` ({last['exitCode']})"
-    after = ", then ".join(_about(_wait(found, count)) for count in (0, 1))
-    down = [pod for _, pod in found if "running" not in status(pod)["state"]]
+    after = ", then ".join(_about(_wait(pod_versions, count)) for count in (0, 1))
+    down = [pod for _, pod in pod_versions if "running" not in status(pod)["state"]]
     meanwhile = "ready" if any(map(is_ready, down)) or not down else "not ready"
     waiting = any(status(pod)["state"].get("waiting", {}).get("reason") == "CrashLoopBackOff" for pod in down)
     told = " (`CrashLoopBackOff`)" if waiting else ""
     by_resize = "a resize ends the wait" if waited < 12 else "a resize does not end the wait"
-    next_one = _about(_wait(found, restarts))
+    next_one = _about(_wait(pod_versions, restarts))
     return (
         f"{ended}; started {after}{told}; {meanwhile} meanwhile; {by_resize}, and the next one is {next_one}"
     )
 
 
-def _wait(found: list[tuple[float, Json]], restarts: int) -> float:
+def _wait(versions: list[tuple[float, Json]], restarts: int) -> float:
     """Seconds between the end of the container that had been restarted so often, and the next start."""
-    started = next(at for at, pod in found if status(pod)["restartCount"] > restarts)
-    before = [(at, "running" in status(pod)["state"]) for at, pod in found if at < started]
+    started = next(at for at, pod in versions if status(pod)["restartCount"] > restarts)
+    before = [(at, "running" in status(pod)["state"]) for at, pod in versions if at < started]
     ended = next((at for at, runs in before if not runs and at > _last_run(before)), started)
     return started - ended
 
@@ -314,7 +314,7 @@ def restart_container(place: Place) -> str:
     for_cpu = status(pods.until("web", is_resized, "is resized"))["restartCount"]
     pods.resize("web", {"memory": "80Mi"}, {"memory": "160Mi"})
     pod = pods.until(
-        "web", lambda one: is_resized(one) and status(one)["restartCount"] == for_cpu + 1, "is restarted"
+        "web", lambda pod: is_resized(pod) and status(pod)["restartCount"] == for_cpu + 1, "is restarted"
     )
     assert first is None or status(pod)["containerID"] != first
     last = status(pod).get("lastState", {}).get("terminated")
@@ -331,11 +331,14 @@ def restart_below_usage(place: Place) -> str:
     pods.resize("web", {"memory": "30Mi"}, {"memory": "40Mi"})
 
     def ended(pod: Json) -> str:
-        found = status(pod)
-        parts = [part.get("terminated", {}) for part in (found["state"], found.get("lastState", {}))]
-        return "OOMKilled" if any(one.get("reason") == "OOMKilled" for one in parts) else ""
+        container_status = status(pod)
+        parts = [
+            part.get("terminated", {})
+            for part in (container_status["state"], container_status.get("lastState", {}))
+        ]
+        return "OOMKilled" if any(state.get("reason") == "OOMKilled" for state in parts) else ""
 
-    pod = pods.until("web", lambda one: ended(one) or _told(one) == "Error", "comes to an end", 90)
+    pod = pods.until("web", lambda pod: ended(pod) or _told(pod) == "Error", "comes to an end", 90)
     return f"not refused: `{ended(pod)}`" if ended(pod) else "refused"
 
 
@@ -347,8 +350,8 @@ def first_metrics(place: Place) -> str:
     delays: dict[str, float] = {}
 
     def look() -> bool:
-        for one in pods.api.raw("GET", path)["items"]:
-            name = one["metadata"]["name"]
+        for pod_metrics in pods.api.raw("GET", path)["items"]:
+            name = pod_metrics["metadata"]["name"]
             delays.setdefault(name, time.monotonic() - began[name])
         return len(delays) == 3
 

@@ -40,10 +40,10 @@ def namespace_of(cluster: ControlPlane) -> Iterator[Pods]:
 def observe(cluster: ControlPlane, more: Mapping[str, Fact] | None = None) -> Answers:
     """The answer to each question, and to `more`; the error where there is none."""
     together = {name: fact for name, fact in FACTS.items() if name not in ALONE} | dict(more or {})
-    found = side_by_side(cluster, together)
+    answers = side_by_side(cluster, together)
     for name in ALONE:
-        found |= side_by_side(cluster, {name: FACTS[name]})
-    return found
+        answers |= side_by_side(cluster, {name: FACTS[name]})
+    return answers
 
 
 def side_by_side(cluster: ControlPlane, facts: Mapping[str, Fact]) -> Answers:

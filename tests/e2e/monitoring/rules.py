@@ -13,9 +13,9 @@ from localcluster.monitoring import rules
 def alerts() -> dict[str, dict[str, Any]]:
     """The alerts, by name."""
     every = [rule for group in rules()["groups"] for rule in group["rules"]]
-    found = {rule["alert"]: rule for rule in every if "alert" in rule}
-    assert len(found) == sum("alert" in rule for rule in every)
-    return found
+    alert_rules = {rule["alert"]: rule for rule in every if "alert" in rule}
+    assert len(alert_rules) == sum("alert" in rule for rule in every)
+    return alert_rules
 
 
 def write(folder: Path) -> Path:

@@ -93,22 +93,24 @@ def init(shop: ControlPlane, server: Prometheus, tmp_path: Path) -> Init:
 def test_two_weeks_become_an_hvpa_and_a_scenario_that_says_the_same(init: Init, tmp_path: Path) -> None:
     ran = init("--load", REQUESTS, "--step", "2m", "--days", "2", "--seeds", "1", "-o", "json")
     assert (ran.returncode, ran.stderr) == (0, "")
-    found: Any = json.loads(ran.stdout)
-    app = found["fit"]["containers"]["app"]
+    report: Any = json.loads(ran.stdout)
+    app = report["fit"]["containers"]["app"]
     assert app["cpu"]["perReplica"] == pytest.approx(history.CPU_BASE, rel=0.05)
     assert app["cpu"]["perUnit"] == pytest.approx(history.CPU_PER_UNIT, rel=0.02)
     assert app["memory"]["perReplica"] == pytest.approx(history.MEMORY_BASE, rel=0.05)
     assert app["memory"]["perUnit"] == pytest.approx(history.MEMORY_PER_UNIT, rel=0.05)
-    assert found["history"]["seconds"] > 13.9 * 86400
-    assert (found["fit"]["isPoor"], found["history"]["daily"], found["doubts"]) == (False, True, [])
-    assert found["workload"]["scaledBy"] == "HPA web"
+    assert report["history"]["seconds"] > 13.9 * 86400
+    assert (report["fit"]["isPoor"], report["history"]["daily"], report["doubts"]) == (False, True, [])
+    assert report["workload"]["scaledBy"] == "HPA web"
     scenario = tmp_path / "out" / "scenario.yaml"
     command = [sys.executable, "-m", "hvpa", "simulate", str(scenario), "-o", "json"]
     simulated = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
     policies = simulated["scenarios"][0]["policies"]
-    chosen = next(one for one in found["tried"] if one["chosen"])
+    chosen = next(trial for trial in report["tried"] if trial["chosen"])
     weeks = (2 - 0.5) / 7
-    assert policies[0]["figures"]["cost"] / weeks == pytest.approx(found["today"][0]["costPerWeek"], rel=1e-3)
+    assert policies[0]["figures"]["cost"] / weeks == pytest.approx(
+        report["today"][0]["costPerWeek"], rel=1e-3
+    )
     assert policies[-1]["figures"]["cost"] / weeks == pytest.approx(
         chosen["outcomes"][0]["costPerWeek"], rel=1e-3
     )
@@ -153,11 +155,11 @@ def test_other_names_can_be_given_and_gaps_are_told(
     flags = ("--since", "2d", "--step", "5m", "--days", "1", "--seeds", "1", "-o", "json")
     ran = init("--queries", str(path), *flags, at=other_server.url)
     assert (ran.returncode, ran.stderr) == (0, "")
-    found: Any = json.loads(ran.stdout)
-    cpu = found["fit"]["containers"]["app"]["cpu"]
+    report: Any = json.loads(ran.stdout)
+    cpu = report["fit"]["containers"]["app"]["cpu"]
     assert cpu["perReplica"] == pytest.approx(history.CPU_BASE, rel=0.05)
     assert cpu["perUnit"] == pytest.approx(history.CPU_PER_UNIT, rel=0.05)
-    [note] = found["history"]["notes"]
+    [note] = report["history"]["notes"]
     assert re.search(r": no values for (5h5\d|6h\d?)m?.* from 20.*; held at \d+$", note), note
 
 
@@ -176,7 +178,9 @@ def test_other_label_names_are_named_and_nothing_is_written(
 
 def test_a_scaled_object_is_found(init: Init, shop: ControlPlane) -> None:
     """With KEDA's own CRD, as `kubectl` has it: KEDA names the HPA after the ScaledObject, which owns it."""
-    hpa = next(one for one in yaml.safe_load_all(SHOP) if one["kind"] == "HorizontalPodAutoscaler")
+    hpa = next(
+        document for document in yaml.safe_load_all(SHOP) if document["kind"] == "HorizontalPodAutoscaler"
+    )
     hpa["metadata"]["name"] = "keda-hpa-web"
     trigger = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "70"}}
     spec = {
@@ -195,7 +199,7 @@ def test_a_scaled_object_is_found(init: Init, shop: ControlPlane) -> None:
     finally:
         shop.api.delete("CustomResourceDefinition", crd["metadata"]["name"])
         shop.api.delete("HorizontalPodAutoscaler", "keda-hpa-web", "shop")
-        shop.apply_all([one for one in yaml.safe_load_all(SHOP) if one["kind"] == hpa["kind"]])
+        shop.apply_all([document for document in yaml.safe_load_all(SHOP) if document["kind"] == hpa["kind"]])
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "Deployment shop/web, scaled by KEDA's ScaledObject web" in ran.stdout
     assert "Before you apply it: delete ScaledObject web" in ran.stdout

@@ -206,23 +206,25 @@ def text(annotation: str, labels: dict[str, str], measured: str) -> str:
 
 def as_test(case: Case, minute: int) -> list[dict[str, Any]]:
     """What promtool expects of every alert at this minute."""
-    found = []
+    expectations = []
     for name, rule in alerts().items():
         firing = name == case.alert and minute in case.fires
         annotations = {
             key: text(value, case.labels, case.value) for key, value in rule["annotations"].items()
         }
         expected = {"exp_labels": {**rule["labels"], **case.labels}, "exp_annotations": annotations}
-        found.append(
+        expectations.append(
             {"eval_time": f"{minute}m", "alertname": name, "exp_alerts": [expected] if firing else []}
         )
-    return found
+    return expectations
 
 
 def group(number: int, case: Case) -> dict[str, Any]:
     """A case as promtool reads it."""
     series = [{"series": name, "values": values} for name, values in {**ALL_IS_WELL, **case.series}.items()]
-    expected = [one for minute in sorted({*case.fires, *case.silent}) for one in as_test(case, minute)]
+    expected = [
+        expectation for minute in sorted({*case.fires, *case.silent}) for expectation in as_test(case, minute)
+    ]
     name = f"{number}: {case.alert}"
     return {"name": name, "interval": "1m", "input_series": series, "alert_rule_test": expected}
 

@@ -32,7 +32,7 @@ def real_nodes(request: pytest.FixtureRequest) -> None:
 def node_cluster(request: pytest.FixtureRequest, real_nodes: None) -> Iterator[ControlPlane]:
     """A whole control plane with one real node, for the tests of this folder that need no other."""
     with ControlPlane(nodes="real") as owned:
-        logs: dict[str, Process] = {f"real {name}": one for name, one in owned.processes.items()}
+        logs: dict[str, Process] = {f"real {name}": process for name, process in owned.processes.items()}
         request.config.stash.setdefault(LOGS, {}).update(logs)
         yield owned
 
@@ -40,6 +40,6 @@ def node_cluster(request: pytest.FixtureRequest, real_nodes: None) -> Iterator[C
 @pytest.fixture
 def pods(node_cluster: ControlPlane) -> Iterator[RealPods]:
     """The pods of a new namespace; it and they are deleted afterwards."""
-    with namespace_of(node_cluster) as found:
-        assert isinstance(found, RealPods)
-        yield found
+    with namespace_of(node_cluster) as real_pods:
+        assert isinstance(real_pods, RealPods)
+        yield real_pods

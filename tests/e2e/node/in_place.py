@@ -35,17 +35,17 @@ def both_axes(least: int, most: int, weight: int, percent: int) -> Json:
 def decided(pods: RealPods, name: str) -> tuple[int, int]:
     """The replicas and the millicores of each that the operator decided on; 0 if it has not."""
     size = pods.api.get("Hvpa", name, pods.namespace).get("status", {}).get("desired", {})
-    requests: Json = next((one.get("requests", {}) for one in size.get("containers", [])), {})
+    requests: Json = next((container.get("requests", {}) for container in size.get("containers", [])), {})
     return size.get("replicas", 0), parse_cpu(requests.get("cpu", 0))
 
 
 def is_recommending(pods: RealPods, name: str) -> bool:
     """Whether the Hvpa has both recommendations."""
-    found = objects.conditions(pods.api, name, pods.namespace)
-    return {found.get(one, ("",))[0] for one in ("HpaActive", "VpaActive")} == {"True"}
+    conditions = objects.conditions(pods.api, name, pods.namespace)
+    return {conditions.get(kind, ("",))[0] for kind in ("HpaActive", "VpaActive")} == {"True"}
 
 
 def ready_pods(pods: RealPods, name: str) -> list[str]:
     """The names of the Deployment's pods that are ready."""
-    found = pods.api.list("Pod", pods.namespace, f"app={name}")
-    return [str(one["metadata"]["name"]) for one in found if is_ready(one)]
+    manifests = pods.api.list("Pod", pods.namespace, f"app={name}")
+    return [str(pod["metadata"]["name"]) for pod in manifests if is_ready(pod)]

@@ -14,10 +14,10 @@ def machine(owner: int) -> dict[str, object]:
     settings = {name: file.read_text() for name in TUNABLES if (file := Path("/proc/sys") / name).exists()}
     return {
         "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
-        "cgroups": sorted(str(one) for one in cgroups.ROOT.glob(f"*/{name}*")),
+        "cgroups": sorted(str(path) for path in cgroups.ROOT.glob(f"*/{name}*")),
         "settings": settings,
         "running": sorted(
-            one.parent.name for one in Path("/proc").glob("[0-9]*/cgroup") if name in _text(one)
+            path.parent.name for path in Path("/proc").glob("[0-9]*/cgroup") if name in _text(path)
         ),
     }
 

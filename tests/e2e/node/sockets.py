@@ -13,8 +13,8 @@ _LISTENS: Final = "0A"
 
 def listening(process: Path | None = None) -> set[tuple[str, int]]:
     """The addresses and ports that are listened on; by one process alone, if its folder in /proc is given."""
-    own = {os.readlink(one) for one in (process / "fd").iterdir()} if process else set()
-    found = set()
+    own = {os.readlink(descriptor) for descriptor in (process / "fd").iterdir()} if process else set()
+    endpoints = set()
     for name, words in (("tcp", 1), ("tcp6", 4)):
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
             _, local, _, state, *_, inode = line.split()[:10]
@@ -24,10 +24,10 @@ def listening(process: Path | None = None) -> set[tuple[str, int]]:
                 parts = b"".join(raw[at * 4 : at * 4 + 4][::-1] for at in range(words))
                 address = ipaddress.ip_address(parts)
                 mapped = getattr(address, "ipv4_mapped", None)
-                found.add((str(mapped or address), int(port, 16)))
-    return found
+                endpoints.add((str(mapped or address), int(port, 16)))
+    return endpoints
 
 
 def beyond_loopback() -> set[tuple[str, int]]:
     """Those that other machines can reach."""
-    return {one for one in listening() if not ipaddress.ip_address(one[0]).is_loopback}
+    return {endpoint for endpoint in listening() if not ipaddress.ip_address(endpoint[0]).is_loopback}

@@ -43,9 +43,9 @@ def demo(tmp_path: Path) -> Iterator[Process]:
 def test_running_containers_grow_under_the_load_and_nothing_is_left(demo: Process) -> None:
     def lacks() -> list[str]:
         text = demo.log.read_text()
-        found = [pattern for pattern in STORY if not re.search(pattern, text, re.MULTILINE)]
-        assert demo.alive or not found, text
-        return found
+        patterns = [pattern for pattern in STORY if not re.search(pattern, text, re.MULTILINE)]
+        assert demo.alive or not patterns, text
+        return patterns
 
     wait_for(lambda: not lacks(), 200, lambda: f"{lacks()} in:\n{demo.log.read_text()}", interval=0.5)
     demo.signal(signal.SIGINT)

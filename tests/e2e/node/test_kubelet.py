@@ -38,7 +38,7 @@ def late_metrics(place: Place) -> str:
     def told() -> list[int]:
         """The usage of the pod, and that of the container."""
         message = (condition(pods.get("web"), "PodResizeInProgress") or {}).get("message", "")
-        return [int(one) for one in re.findall(r"below current usage \((\d+)\)", message)]
+        return [int(amount) for amount in re.findall(r"below current usage \((\d+)\)", message)]
 
     wait_for(lambda: len(told()) == 2, 60, "both limits are refused")
     assert told()[0] == told()[1] == pytest.approx(pods.cgroup("web", of_pod=True).usage, rel=0.1)
@@ -65,6 +65,6 @@ def test_a_resize_reaches_the_running_container(pods: RealPods) -> None:
     pods.resize("web", {"cpu": "200m", "memory": "128Mi"}, {"cpu": "600m", "memory": "256Mi"})
     pod = pods.until("web", is_resized, "is resized")
     for of_pod in (False, True):
-        found = pods.cgroup("web", of_pod=of_pod)
-        assert (found.shares, found.quota, found.limit) == (204, 60000, 256 * MIB)
+        cgroup = pods.cgroup("web", of_pod=of_pod)
+        assert (cgroup.shares, cgroup.quota, cgroup.limit) == (204, 60000, 256 * MIB)
     assert status(pod)["restartCount"] == 0

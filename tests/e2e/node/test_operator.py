@@ -40,8 +40,8 @@ def test_page_cache_in_the_way_of_a_limit_keeps_no_cpu_from_a_pod(
     with Versions(node_cluster.kubeconfig, pods.namespace) as versions:
 
         def is_refused() -> bool:
-            found = [condition(pod, "PodResizeInProgress") or {} for _, pod in versions.of(name)]
-            return any(one.get("reason") == "Error" for one in found)
+            reports = [condition(pod, "PodResizeInProgress") or {} for _, pod in versions.of(name)]
+            return any(report.get("reason") == "Error" for report in reports)
 
         wait_for(is_refused, 90, "the kubelet refuses a limit")
     pods.until(name, is_resized, "has its limit put back", 30)
@@ -74,8 +74,8 @@ def test_a_size_beyond_the_node_becomes_replicas_at_once(operator: Operator, pod
     pods.use("big", 600, 20)
 
     def taken_back() -> str:
-        found = pods.api.get("Hvpa", "big", pods.namespace)["status"].get("rolledBack", {})
-        return str(found.get("message", ""))
+        rollback = pods.api.get("Hvpa", "big", pods.namespace)["status"].get("rolledBack", {})
+        return str(rollback.get("message", ""))
 
     wait_for(taken_back, 90, "the size is taken back")  # refused again and again, it took 3 minutes
     assert "node didn't have enough allocatable resources: cpu" in taken_back()
@@ -98,6 +98,8 @@ def test_replicas_and_their_size_fit_together_while_new_ones_start(
         wait_for(lambda: len(ready_pods(pods, "web")) == 3, 90, "the third pod is ready", 0.1)
         pods.use("web", 143, 20)
         time.sleep(20)
-        found = [pod for _, pod in versions.versions if pod["metadata"].get("labels", {}).get("app") == "web"]
-    assert max(parse_cpu(asked(pod)["requests"]["cpu"]) for pod in found) <= 300
+        web_pods = [
+            pod for _, pod in versions.versions if pod["metadata"].get("labels", {}).get("app") == "web"
+        ]
+    assert max(parse_cpu(asked(pod)["requests"]["cpu"]) for pod in web_pods) <= 300
     assert decided(pods, "web")[0] == 3

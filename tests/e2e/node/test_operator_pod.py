@@ -49,7 +49,7 @@ def node_cluster(
     file = tmp_path_factory.mktemp("image") / "hvpa.tar"
     write(image, file, IMAGE)
     with ControlPlane(nodes="real", settings=AutoscalerSettings(real_nodes=2), images=[file]) as owned:
-        logs: dict[str, Process] = {f"pods' {name}": one for name, one in owned.processes.items()}
+        logs: dict[str, Process] = {f"pods' {name}": process for name, process in owned.processes.items()}
         request.config.stash.setdefault(LOGS, {}).update(logs)
         put_operator_on_loopback(owned)
         yield owned
@@ -108,7 +108,7 @@ class Operators:
 
     def process(self, pod: Json) -> Path:
         """The folder in /proc of the operator in a pod."""
-        (node,) = (one for one in self.cluster.nodes if one.name == pod["spec"]["nodeName"])
+        (node,) = (node for node in self.cluster.nodes if node.name == pod["spec"]["nodeName"])
         container = status(pod)["containerID"].rpartition("://")[2]
         cgroup = node.cgroup_of(pod["metadata"]["uid"], pod["status"]["qosClass"], container, "memory")
         first, *_ = (cgroup / "cgroup.procs").read_text().split()
@@ -129,9 +129,9 @@ def test_each_replica_is_on_a_node_of_its_own_as_a_user_without_rights(operators
     for pod in pods:
         assert status(pod)["restartCount"] == 0
         process = operators.process(pod)
-        found = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-        assert found["Uid"].split() == ["65532"] * 4
-        assert (int(found["CapEff"], 16), found["NoNewPrivs"].strip()) == (0, "1")
+        fields = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+        assert fields["Uid"].split() == ["65532"] * 4
+        assert (int(fields["CapEff"], 16), fields["NoNewPrivs"].strip()) == (0, "1")
         mounts = [line.split() for line in (process / "mounts").read_text().splitlines()]
         (options,) = (options for _, place, _, options, *_ in mounts if place == "/")
         assert "ro" in options.split(",")
@@ -169,11 +169,11 @@ def test_a_deleted_leader_hands_over_and_the_next_one_resizes(operators: Operato
 def test_a_killed_leader_is_started_again_and_the_other_one_leads(operators: Operators) -> None:
     operators.available()
     leader = operators.leader()
-    (pod,) = (one for one in operators.pods() if one["metadata"]["name"] == leader)
+    (pod,) = (pod for pod in operators.pods() if pod["metadata"]["name"] == leader)
     os.kill(int(operators.process(pod).name), signal.SIGKILL)
     wait_for(lambda: operators.leader() not in ("", leader), 45, "the other replica leads", 0.2)
     operators.available()
-    (pod,) = (one for one in operators.pods() if one["metadata"]["name"] == leader)
+    (pod,) = (pod for pod in operators.pods() if pod["metadata"]["name"] == leader)
     assert status(pod)["restartCount"] == 1
 
 
@@ -183,6 +183,10 @@ def test_make_undeploy_ends_the_operator_while_it_may_give_its_lease_back(operat
     audit = operators.cluster.audit
     mark = audit.mark()
     make(operators.cluster, "undeploy")
-    assert [str(one) for one in audit.requests(mark, user=OPERATOR_USER, code=403)] == []
+    assert [str(request) for request in audit.requests(mark, user=OPERATOR_USER, code=403)] == []
     written = audit.requests(mark, user=OPERATOR_USER, writes=True, code=200)
-    assert [one for one in written if one.resource == "leases" and not one.body["spec"]["holderIdentity"]]
+    assert [
+        request
+        for request in written
+        if request.resource == "leases" and not request.body["spec"]["holderIdentity"]
+    ]

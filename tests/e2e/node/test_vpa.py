@@ -33,16 +33,16 @@ def test_running_pods_are_resized_and_new_ones_begin_with_the_size(
     )
 
     def all_of(count: int) -> list[Json]:
-        found = [one for one in pods.api.list("Pod", pods.namespace, "app=web") if is_ready(one)]
+        ready_pods = [pod for pod in pods.api.list("Pod", pods.namespace, "app=web") if is_ready(pod)]
         return (
-            found
-            if len(found) == count and all(asked(one)["requests"]["cpu"] != "100m" for one in found)
+            ready_pods
+            if len(ready_pods) == count and all(asked(pod)["requests"]["cpu"] != "100m" for pod in ready_pods)
             else []
         )
 
     with VpaActs(node_cluster, pods.namespace):
         first = wait_for(lambda: all_of(2), 240, "both are resized")
-        assert all(status(one)["restartCount"] == 0 for one in first)
+        assert all(status(pod)["restartCount"] == 0 for pod in first)
         name = first[0]["metadata"]["name"]
         wait_for(lambda: pods.cgroup(name).shares > 200, 60, "the container has it")
         pods.api.patch("Deployment", "web", pods.namespace, {"spec": {"replicas": 3}})

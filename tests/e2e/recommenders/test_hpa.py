@@ -23,8 +23,8 @@ def real(replays: Programs) -> dict[str, Json]:
 
 
 def test_the_recorded_answers_are_those_of_the_real_controller(real: dict[str, Json]) -> None:
-    found = {name: [theirs(sync) for sync in real[name]["syncs"]] for name in WRITTEN}
-    assert found == answers.read("hpa"), "run `python -m tests.recorded`"
+    real_answers = {name: [theirs(sync) for sync in real[name]["syncs"]] for name in WRITTEN}
+    assert real_answers == answers.read("hpa"), "run `python -m tests.recorded`"
 
 
 @pytest.mark.parametrize("name", RANDOM)

@@ -28,9 +28,9 @@ def test_the_recorded_answers_are_those_of_the_real_updater(real: dict[str, list
 
 def test_the_random_scenarios_resize_and_evict(real: dict[str, list[Json]]) -> None:
     """Else they would show nothing."""
-    found = [answer for name in RANDOM for answer in real[name]]
-    assert sum(len(answer["resized"]) for answer in found) > 100
-    assert sum(len(answer["evicted"]) for answer in found) > 100
+    real_answers = [answer for name in RANDOM for answer in real[name]]
+    assert sum(len(answer["resized"]) for answer in real_answers) > 100
+    assert sum(len(answer["evicted"]) for answer in real_answers) > 100
 
 
 @pytest.mark.parametrize("name", RANDOM)

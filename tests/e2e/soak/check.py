@@ -100,9 +100,11 @@ class Checker:
     def violations(self) -> list[str]:
         """All that was found so far, but for what an edit at the same time explains."""
         left = [
-            one.text
-            for one in self._suspects
-            if not any(one.begin - CLOSE <= at <= one.end + CLOSE for at in self._edits[one.place])
+            suspect.text
+            for suspect in self._suspects
+            if not any(
+                suspect.begin - CLOSE <= at <= suspect.end + CLOSE for at in self._edits[suspect.place]
+            )
         ]
         return self.found + left
 

@@ -27,8 +27,8 @@ class Controllers:
     def __init__(self, api: KubeApi, seed: int, roles: list[Role]) -> None:
         self._api = api
         self._seed = seed
-        self._roles = {(one.namespace, one.name): one for one in roles}
-        self._by_number = {one.number: one for one in roles}
+        self._roles = {(role.namespace, role.name): role for role in roles}
+        self._by_number = {role.number: role for role in roles}
         self.desired: dict[Place, int] = {}
         self.targets: dict[Place, int] = {}
         self.recommended: dict[tuple[Place, str], dict[int, float]] = defaultdict(dict)
@@ -44,7 +44,7 @@ class Controllers:
 
     def create(self) -> None:
         """Make all namespaces, workloads and Hvpas."""
-        for space in sorted({one.namespace for one in self._roles.values()}):
+        for space in sorted({role.namespace for role in self._roles.values()}):
             self._api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
         for part in (self._make_workload, self._make_hvpa):
             list(self._workers.map(part, self._roles.values()))
@@ -135,22 +135,22 @@ class Controllers:
 
     def _workloads(self) -> Iterable[Callable[[], object]]:
         for kind in ("Deployment", "StatefulSet"):
-            for one in self._api.list(kind):
+            for workload in self._api.list(kind):
                 wanted, name, space = (
-                    workload_status(one),
-                    one["metadata"]["name"],
-                    one["metadata"]["namespace"],
+                    workload_status(workload),
+                    workload["metadata"]["name"],
+                    workload["metadata"]["namespace"],
                 )
-                if wanted.items() <= one.get("status", {}).items():
+                if wanted.items() <= workload.get("status", {}).items():
                     continue
-                if self._is_due(f"{space}/{name}/{one['metadata']['generation']}", ROLLOUT):
+                if self._is_due(f"{space}/{name}/{workload['metadata']['generation']}", ROLLOUT):
                     yield _status_writer(self._api, kind, name, space, wanted)
 
     def _recommenders(self) -> Iterable[Callable[[], object]]:
-        hvpas = {one["metadata"]["uid"]: one for one in self._api.list("Hvpa")}
+        hvpas = {hvpa["metadata"]["uid"]: hvpa for hvpa in self._api.list("Hvpa")}
         for kind, recommended, status in ((HPA, self.desired, hpa_status), (VPA, self.targets, vpa_status)):
-            for one in self._api.list(kind):
-                meta = one["metadata"]
+            for recommender in self._api.list(kind):
+                meta = recommender["metadata"]
                 uid = next((owner["uid"] for owner in meta.get("ownerReferences", [])), "")
                 place = (meta["namespace"], hvpas[uid]["metadata"]["name"]) if uid in hvpas else None
                 if place is None:
@@ -160,7 +160,7 @@ class Controllers:
                 if place not in recommended:
                     continue
                 due = status(recommended[place])
-                if not _has(one, due):
+                if not _has(recommender, due):
                     yield _status_writer(self._api, kind, meta["name"], meta["namespace"], due)
                 if kind == HPA and hvpas[uid]["spec"].get("replicas") != recommended[place]:
                     yield _scaler(self._api, place, recommended[place])

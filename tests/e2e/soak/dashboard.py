@@ -83,11 +83,11 @@ class Dashboard:
         dashboard's to answer."""
         namespace, name = next(self._asked)
         asked = {"page": PAGE, "all": TABLE, "one": f"{TABLE}/{namespace}/{name}"}
-        found = {what: self._ask(path) for what, path in asked.items()}
-        self.answers.update(f"{what} {status or 'unanswered'}" for what, status in found.items())
-        if found["page"] != 200 or not {found["all"], found["one"]} <= {200, *EXCUSED}:
+        statuses = {what: self._ask(path) for what, path in asked.items()}
+        self.answers.update(f"{what} {status or 'unanswered'}" for what, status in statuses.items())
+        if statuses["page"] != 200 or not {statuses["all"], statuses["one"]} <= {200, *EXCUSED}:
             return False
-        return True if found["all"] == found["one"] == 200 else None
+        return True if statuses["all"] == statuses["one"] == 200 else None
 
     def note(self, write: Write) -> None:
         """It writes nothing but reviews of its users' tokens."""
@@ -208,7 +208,7 @@ def _forms(places: Sequence[Place]) -> Iterator[tuple[str, str]]:
 def served(plane: ControlPlane) -> Iterator[Dashboard]:
     """The dashboard with the rights of `config/dashboard`, over HTTPS, and its users. It is killed at the end."""
     rendered = plane.kubectl("kustomize", REPOSITORY / "config/dashboard").stdout
-    plane.apply_all([one for one in yaml.safe_load_all(rendered) if one])
+    plane.apply_all([document for document in yaml.safe_load_all(rendered) if document])
     for path in sorted((REPOSITORY / "config/custom-kinds").glob("dashboard_*.yaml")):
         plane.apply_all([yaml.safe_load(path.read_text())])
     plane.apply_all(_users())
@@ -222,7 +222,7 @@ def served(plane: ControlPlane) -> Iterator[Dashboard]:
     for source, name in zip(pair, ("tls.crt", "tls.key"), strict=True):
         shutil.copy(source, folder / name)
     port, trust = free_port(), ssl.create_default_context(cafile=plane.authority)
-    tokens = [plane.service_account_token(one, one, 7200) for one in (_READER, _HOSTILE)]
+    tokens = [plane.service_account_token(account, account, 7200) for account in (_READER, _HOSTILE)]
     flags = ("-A", "--secure-bind-address", f"{HOST}:{port}", "--cert-dir", str(folder))
     with dashboard(kubeconfig, plane.logs, *flags) as (child, _):
         yield Dashboard(child, port, trust, credential_of(token), *tokens)
@@ -233,12 +233,12 @@ def _users() -> list[Json]:
     names = (_READER, _HOSTILE)
     rules = [rule("autoscaling.k8s.io", ["hvpas"], ["get", "list"]), rule("", ["pods"], ["list"])]
     role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _READER}
-    subjects = [{"kind": "ServiceAccount", "name": one, "namespace": one} for one in names]
+    subjects = [{"kind": "ServiceAccount", "name": name, "namespace": name} for name in names]
     made: list[Json] = []
-    for one in names:
+    for name in names:
         made += [
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": one}},
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": one, "namespace": one}},
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": name}},
         ]
     rbac = {"apiVersion": f"{_RBAC}/v1", "metadata": {"name": _READER}}
     return [

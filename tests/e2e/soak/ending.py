@@ -43,7 +43,9 @@ def _loud(local: LocalCluster, role: Role) -> str:
         return "no such Hvpa"
     decision = decide(observe(objects, dt.datetime.now(dt.UTC), Settings()))
     status = StatusPatch(objects.hvpa, decision.status).fields
-    ready = next((one for one in objects.hvpa.status.conditions if one.type == "Ready"), None)
+    ready = next(
+        (condition for condition in objects.hvpa.status.conditions if condition.type == "Ready"), None
+    )
     if ready is None or ready.reason not in SETTLED:
         return f"Ready is {ready.reason if ready else 'missing'}: {ready.message if ready else ''}"
     if is_quiet(decision) and not status:
@@ -59,10 +61,10 @@ def _elsewhere(workloads: dict[Place, Json], controllers: Controllers, role: Rol
     place = (role.namespace, role.name)
     workload = workloads[place]
     if role.axes == "horizontal":
-        wanted, found = controllers.desired.get(place, REPLICAS), int(workload["spec"]["replicas"])
+        wanted, amount = controllers.desired.get(place, REPLICAS), int(workload["spec"]["replicas"])
     else:
-        wanted, found = controllers.targets.get(place, CPU), _cpu(workload)
-    return "" if wanted == found else f"has {found}, should have {wanted}"
+        wanted, amount = controllers.targets.get(place, CPU), _cpu(workload)
+    return "" if wanted == amount else f"has {amount}, should have {wanted}"
 
 
 def _cpu(workload: Json) -> int:

@@ -62,19 +62,21 @@ class Growth:
 
     def problems(self) -> list[str]:
         """Who is too large, and who goes on growing."""
-        found = [
+        problems = [
             f"{process} needed {size:.0f} MB, its limit is {MOST_MB:.0f}"
             for process, size in self.largest.items()
             if size > MOST_MB
         ]
         for process, sizes in self.rounds.items():
             if len(sizes) < ROUNDS:
-                found.append(f"{process} worked in {len(sizes)} of {ROUNDS} rounds without faults")
-            elif _grows([one.megabytes for one in sizes], ROOM_MB):
-                found.append(f"{process} goes on growing, in MB: {_listed([one.megabytes for one in sizes])}")
-            elif _grows([one.files for one in sizes], ROOM_FILES):
-                found.append(f"{process} goes on opening files: {_listed([one.files for one in sizes])}")
-        return found
+                problems.append(f"{process} worked in {len(sizes)} of {ROUNDS} rounds without faults")
+            elif _grows([size.megabytes for size in sizes], ROOM_MB):
+                problems.append(
+                    f"{process} goes on growing, in MB: {_listed([size.megabytes for size in sizes])}"
+                )
+            elif _grows([size.files for size in sizes], ROOM_FILES):
+                problems.append(f"{process} goes on opening files: {_listed([size.files for size in sizes])}")
+        return problems
 
 
 def _grows(figures: Sequence[float], room: float) -> bool:
@@ -87,4 +89,4 @@ def _grows(figures: Sequence[float], room: float) -> bool:
 
 
 def _listed(figures: Sequence[float]) -> str:
-    return ", ".join(f"{one:.0f}" for one in figures)
+    return ", ".join(f"{figure:.0f}" for figure in figures)

@@ -233,7 +233,7 @@ class Stranger:
 
     def round(self) -> None:
         """Open further connections, send one more byte on the slow ones, and drop those that were closed."""
-        addresses = [address for one in self._probed for address in one.addresses()]
+        addresses = [address for target in self._probed for address in target.addresses()]
         for address in self._open.keys() - set(addresses):
             _close(self._open.pop(address))
         for address in addresses:
@@ -284,8 +284,8 @@ class Prober:
 
     def round(self) -> None:
         """Probe each that is started and not stopped."""
-        for one in self._probed:
-            process, is_answered = one.process, one.probe()
+        for target in self._probed:
+            process, is_answered = target.process, target.probe()
             if is_answered is None:
                 self._in_a_row[process] = 0
             elif is_answered:
@@ -309,8 +309,8 @@ class Hostile:
         self._over = threading.Event()
         self._failures: list[str] = []
         work = (
-            *((one.round, ROUND) for one in (self.tenant, self.stranger, self.streams)),
-            *((one.round, PROBED_EVERY) for one in (self.prober, self.user)),
+            *((actor.round, ROUND) for actor in (self.tenant, self.stranger, self.streams)),
+            *((prober.round, PROBED_EVERY) for prober in (self.prober, self.user)),
         )
         self._threads = [threading.Thread(target=self._repeat, args=part, name="hostile") for part in work]
 

@@ -56,15 +56,15 @@ class Injections:
         elif act.kind == "signal":
             self._signal(act, target)
         else:
-            for one in self._replicas if act.who == len(self._replicas) else [self._replicas[act.who]]:
+            for replica in self._replicas if act.who == len(self._replicas) else [self._replicas[act.who]]:
                 if act.kind == "dead":
-                    one.wire.lose_connections()
+                    replica.wire.lose_connections()
                     continue
-                self._end(partial(_is_on, one.proxy))  # one at a time on each line
-                fault = _Fault(time.monotonic() + act.lasts, one.proxy, contextlib.ExitStack())
+                self._end(partial(_is_on, replica.proxy))  # one at a time on each line
+                fault = _Fault(time.monotonic() + act.lasts, replica.proxy, contextlib.ExitStack())
                 self._faults.append(fault)
                 fault.end.callback(self._note, f"end of {act}")
-                self._line(act, one, fault.end)
+                self._line(act, replica, fault.end)
 
     def tick(self) -> None:
         """End what is over."""

@@ -42,7 +42,7 @@ class Leases:
     def __init__(self, shards: int = 1) -> None:
         """`shards`: as the operators' flag has it; 1: one of them leads."""
         names = Names(LEASE_NAME, shards)
-        self.names = [names.shard(one) for one in range(shards)] if shards > 1 else [LEASE_NAME]
+        self.names = [names.shard(shard) for shard in range(shards)] if shards > 1 else [LEASE_NAME]
         """By number of shard."""
         self.takeovers = 0
         """How often a Lease went to a process that was not the last to hold it."""

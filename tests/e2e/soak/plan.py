@@ -56,7 +56,7 @@ class Act:
     lasts: float = 0.0
 
     def __str__(self) -> str:
-        more = " ".join(str(one) for one in (self.number or "", self.text) if one)
+        more = " ".join(str(part) for part in (self.number or "", self.text) if part)
         return f"{self.at:8.2f} {self.kind} #{self.who} {more} {self.lasts:.2f}s"
 
 

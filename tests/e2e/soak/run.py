@@ -77,7 +77,7 @@ class Report:
         if self.is_good:
             return "\n".join([*lines, "  all well"])
         lines += [f"  WRONG: {problem}" for problem in self.problems]
-        return "\n".join([*lines, "  last faults:", *(f"    {one}" for one in self.last_faults)])
+        return "\n".join([*lines, "  last faults:", *(f"    {fault}" for fault in self.last_faults)])
 
 
 class Soak:
@@ -94,7 +94,7 @@ class Soak:
         self.controllers = Controllers(plane.api, report.seed, self.roles)
         self.audit_trail = AuditTrail(plane.logs / "audit.log")
         self.audit_trail.forms[dashboard.credential] = is_expected_of_dashboard
-        places = {(one.namespace, one.name): one for one in self.roles}
+        places = {(role.namespace, role.name): role for role in self.roles}
         self.hostile = Hostile(plane.api, replicas, dashboard, report.seed)
         hostile = self.hostile.tenant.places
         dashboard.show([*places, *sorted(hostile)])
@@ -108,8 +108,8 @@ class Soak:
     def run(self) -> None:
         """Set up, disturb, and wait for peace. What is wrong is in the report."""
         self.controllers.create()
-        for one in self.replicas:
-            one.start()
+        for replica in self.replicas:
+            replica.start()
         self._await_peace("at the start", 60 + self.report.hvpas)
         self.hostile.tenant.create()
         began, report = time.monotonic(), self.report
@@ -159,11 +159,11 @@ class Soak:
 
     def _tick(self) -> None:
         self.injections.tick()
-        for one in self.replicas:
-            one.look_after()
-            self.checker.operators.update(one.lives)
-            if (size := one.size()) is not None:
-                self.growth.look(one.process, size)
+        for replica in self.replicas:
+            replica.look_after()
+            self.checker.operators.update(replica.lives)
+            if (size := replica.size()) is not None:
+                self.growth.look(replica.process, size)
         if (size := self.dashboard.size()) is not None:
             self.growth.look(self.dashboard.process, size)
         for write in self.audit_trail.news():
@@ -175,8 +175,10 @@ class Soak:
         leases = self.checker.leases
         if len(leases.names) == 1:
             holder = leases.holder(leases.names[0])
-            return next((one for one in self.replicas if one.credential == holder), self.replicas[0])
-        alive = [one for one in self.replicas if one.is_alive] or self.replicas
+            return next(
+                (replica for replica in self.replicas if replica.credential == holder), self.replicas[0]
+            )
+        alive = [replica for replica in self.replicas if replica.is_alive] or self.replicas
         return alive[act.who % len(alive)]
 
     # --- without -----------------------------------------------------------------------------------------------------
@@ -190,10 +192,10 @@ class Soak:
             self._tick()
             self.controllers.round()
             asked = [role for role in self.roles if role in left or role.axes != "both"]
-            found = unsettled(self.plane.api, self.controllers, asked)
+            reasons = unsettled(self.plane.api, self.controllers, asked)
             left.clear()
-            left.update(found)
-            is_well = not self._unheld() and all(one.is_ready for one in self.replicas)
+            left.update(reasons)
+            is_well = not self._unheld() and all(replica.is_ready for replica in self.replicas)
             return not left and self.controllers.is_done and is_well
 
         try:
@@ -202,11 +204,13 @@ class Soak:
             problems = [f"no process that is alive holds the Lease {lease}" for lease in self._unheld()]
             problems += [f"{role.namespace}/{role.name} ({role.axes}): {why}" for role, why in left.items()]
             self.report.problems += [
-                f"{when}, after {seconds:g} s: {one}" for one in problems[:20] or [str(error)]
+                f"{when}, after {seconds:g} s: {problem}" for problem in problems[:20] or [str(error)]
             ]
 
     def _unheld(self) -> list[str]:
-        return self.checker.leases.unheld({one.credential for one in self.replicas if one.is_alive})
+        return self.checker.leases.unheld(
+            {replica.credential for replica in self.replicas if replica.is_alive}
+        )
 
     def _repeat(self) -> None:
         """The same work again and again, without faults: each Hvpa gets new recommendations, and each operator has to
@@ -215,16 +219,16 @@ class Soak:
         for number in range(ROUNDS):
             for act in recommendations_of(number, self.report.hvpas):
                 self.controllers.act(act)
-            for one in self.replicas:
-                one.proxy.expire_watches()
+            for replica in self.replicas:
+                replica.proxy.expire_watches()
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 self.controllers.round()
                 self._tick()
                 time.sleep(ROUND)
-            for one in self.replicas:
-                if (size := one.size()) is not None:
-                    self.growth.after_round(one.process, size)
+            for replica in self.replicas:
+                if (size := replica.size()) is not None:
+                    self.growth.after_round(replica.process, size)
             if (size := self.dashboard.size()) is not None:
                 self.growth.after_round(self.dashboard.process, size)
 
@@ -239,13 +243,13 @@ class Soak:
             for uri in sorted(self.audit_trail.unexpected[credential])
         ]
         report.facts["hostile"] = self.hostile.facts()
-        for one in self.replicas:
-            report.problems += one.bad_ends
-            sizes = growth.rounds[one.process]
-            largest = max(growth.largest.get(life, 0.0) for life in one.lives.values())
-            ends = {"processes": len(one.lives), "ends": sorted(one.ends)}
-            report.facts[f"operator {one.number}"] = ends | _memory(largest, sizes)
-            report.problems += [line for log in one.logs for line in _crashes(log)]
+        for replica in self.replicas:
+            report.problems += replica.bad_ends
+            sizes = growth.rounds[replica.process]
+            largest = max(growth.largest.get(life, 0.0) for life in replica.lives.values())
+            ends = {"processes": len(replica.lives), "ends": sorted(replica.ends)}
+            report.facts[f"operator {replica.number}"] = ends | _memory(largest, sizes)
+            report.problems += [line for log in replica.logs for line in _crashes(log)]
         name = self.dashboard.process
         report.facts[name] = _memory(growth.largest.get(name, 0.0), growth.rounds[name])
         report.problems += _crashes(self.dashboard.log)
@@ -302,8 +306,8 @@ def soak(seed: int, minutes: float, hvpas: int, shards: int = 1, *, growth: bool
         ]
         running = Soak(plane, replicas, stack.enter_context(served(plane)), report)
         stack.callback(running.controllers.close)
-        for one in replicas:
-            stack.callback(one.end)
+        for replica in replicas:
+            stack.callback(replica.end)
         try:
             running.run()
         except (ApiError, OSError, TimeoutError, RuntimeError) as error:
@@ -316,8 +320,8 @@ def soak(seed: int, minutes: float, hvpas: int, shards: int = 1, *, growth: bool
 
 def _show_logs(replicas: list[Replica], report: Report) -> None:
     """Show the ends of the operators' logs, which go with the control plane, without the steps of the workloads."""
-    for one in replicas:
-        for log in one.logs[-2:]:
+    for replica in replicas:
+        for log in replica.logs[-2:]:
             lines = [
                 line
                 for line in log.read_text(errors="replace").splitlines()

@@ -68,7 +68,7 @@ READ_AS_TEXT = re.compile(r"\b(?:string|quantity|isQuantity)\(([^()]*)\)")
 
 def test_rules_read_a_string_or_an_integer_as_text_by_a_name_only() -> None:
     """API servers before 1.34 price it by the longest request otherwise, and refuse the CRD (decision note 20)."""
-    rules = [rule["rule"] for one in ALL.values() for rule in one.get("x-kubernetes-validations", ())]
+    rules = [rule["rule"] for schema in ALL.values() for rule in schema.get("x-kubernetes-validations", ())]
     read = {argument for rule in rules for argument in READ_AS_TEXT.findall(rule)}
     assert read == {"a", "b"}, "compare quantities by `cel_at_most`"
 

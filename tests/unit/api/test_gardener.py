@@ -83,8 +83,10 @@ def _differences() -> list[Stricter]:
     new: Any = json.loads(json.dumps(render_crd()))["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
         "properties"
     ]
-    found = [one for part in ("spec", "status") for one in stricter(old[part], new[part], part)]
-    return [one for one in found if one.path not in NEW]
+    differences = [
+        difference for part in ("spec", "status") for difference in stricter(old[part], new[part], part)
+    ]
+    return [difference for difference in differences if difference.path not in NEW]
 
 
 DIFFERENCES: Final = _differences()
@@ -102,15 +104,21 @@ def _matches(path: str, pattern: str) -> bool:
     return fnmatchcase(path.replace("[", "(").replace("]", ")"), pattern.replace("[", "(").replace("]", ")"))
 
 
-@pytest.mark.parametrize("path", sorted({one.path for one in DIFFERENCES if one.keyword not in SIZES}))
+@pytest.mark.parametrize(
+    "path", sorted({difference.path for difference in DIFFERENCES if difference.keyword not in SIZES})
+)
 def test_what_is_refused_is_listed(path: str) -> None:
     assert any(_matches(path, pattern) for pattern in PATTERNS), path
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_what_is_listed_is_refused(pattern: str) -> None:
-    found = [one for one in DIFFERENCES if one.keyword not in SIZES and _matches(one.path, pattern)]
-    assert found or pattern in ("minChange", "limitsRequestsGapScaleParams"), pattern
+    differences = [
+        difference
+        for difference in DIFFERENCES
+        if difference.keyword not in SIZES and _matches(difference.path, pattern)
+    ]
+    assert differences or pattern in ("minChange", "limitsRequestsGapScaleParams"), pattern
 
 
 def test_sizes_are_those_that_are_listed() -> None:

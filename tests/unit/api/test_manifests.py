@@ -160,7 +160,7 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         case _:
             children = []
     inside = [places(child, (*path, key)) for key, child in children]
-    return [(*path, key) for key, _ in children] + [place for found in inside for place in found]
+    return [(*path, key) for key, _ in children] + [place for paths in inside for place in paths]
 
 
 @given(anything)

@@ -32,5 +32,5 @@ def _afresh() -> None:
     ],
 )
 def test_a_name_that_is_near_or_elsewhere_is_suggested(path: str, expected: str | None) -> None:
-    found = suggestion(path)
-    assert sorted((found or "").split()) == sorted((expected or "").split())
+    answer = suggestion(path)
+    assert sorted((answer or "").split()) == sorted((expected or "").split())

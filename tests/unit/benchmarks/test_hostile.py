@@ -21,26 +21,26 @@ def test_the_largest_specs_are_accepted(name: str) -> None:
 
 
 def test_all_parts_of_a_cost_are_measured() -> None:
-    found = cost(largest()["usual"], rounds=1)
-    assert sorted(found) == ["cold", "spec", "status", "warm"]
+    milliseconds = cost(largest()["usual"], rounds=1)
+    assert sorted(milliseconds) == ["cold", "spec", "status", "warm"]
 
 
 async def test_an_honest_hvpa_is_scaled_beside_a_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = largest()["windows: 29 February"]
     monkeypatch.setattr(cluster, "bombs", lambda: [("bomb-0", bomb)])
     monkeypatch.setattr(cluster, "PAUSE", 0.01)
-    found = await cluster.measure(0.2)
-    assert sorted(found) == ["alone", "beside 40 bombs"]
-    for one in found.values():
-        assert one["waits"] >= 1
-        assert one["crashed"] == 0
-        assert one["lease_kept"]
-    json.dumps(found)
+    phases = await cluster.measure(0.2)
+    assert sorted(phases) == ["alone", "beside 40 bombs"]
+    for phase in phases.values():
+        assert phase["waits"] >= 1
+        assert phase["crashed"] == 0
+        assert phase["lease_kept"]
+    json.dumps(phases)
 
 
 def test_a_path_has_as_many_intervals_as_may_be() -> None:
-    one = Largest(trajectory(), lambda spec: pytest.fail("not made"))
-    more = json.loads(encoded(one.spec))
+    hvpa = Largest(trajectory(), lambda spec: pytest.fail("not made"))
+    more = json.loads(encoded(hvpa.spec))
     more["trajectory"]["intervals"].append(
         {"maxReplicas": 9999, "maxResources": {"cpu": "99", "memory": "9Ti"}}
     )

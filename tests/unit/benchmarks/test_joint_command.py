@@ -21,16 +21,16 @@ ONLY = "leak,cpu,HPA+VPA/Recreate"
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """What would be run; nothing is."""
-    found: list[Job] = []
+    planned_jobs: list[Job] = []
 
     def pretended(jobs: list[Job], *_: object) -> list[Run]:
-        found.extend(jobs)
+        planned_jobs.extend(jobs)
         return [run(job.policy, job.seed, 10) for job in jobs]
 
     monkeypatch.setattr(command, "run_all", pretended)
     monkeypatch.setattr(command, "report", lambda _: "tables")
     monkeypatch.setattr(command, "_oracles", lambda _: {("wave", "cpu", "Recreate"): [7]})
-    return found
+    return planned_jobs
 
 
 def test_seeds_begin_where_they_are_said_to(jobs: list[Job], tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_seeds_begin_where_they_are_said_to(jobs: list[Job], tmp_path: Path) -> 
 def test_each_policy_runs_with_all_headrooms_of_the_line(jobs: list[Job], tmp_path: Path) -> None:
     only = "leak,cpu,Trajectory 50/Recreate"
     assert command.main(["--out", str(tmp_path), "--only", only, "--seeds", "1", "--line"]) == 0
-    found = {(job.policy, job.target) for job in jobs}
-    assert found == {(policy, target) for policy in (BASELINE, POLICY) for target in LINE}
+    pairs = {(job.policy, job.target) for job in jobs}
+    assert pairs == {(policy, target) for policy in (BASELINE, POLICY) for target in LINE}
 
 
 def test_results_are_kept_by_their_name(
@@ -60,12 +60,12 @@ def test_results_are_kept_by_their_name(
 
 @pytest.mark.parametrize("slow", [False, True], ids=["usual", "slow"])
 def test_slow_pods_start_stop_and_give_back_slowly(slow: bool, tmp_path: Path) -> None:
-    (policy,) = [one for one in POLICIES if one.full_name == "HPA/Recreate"]
+    (policy,) = [policy for policy in POLICIES if policy.full_name == "HPA/Recreate"]
     (load, *_) = generated(0, 2)
     case = Case(WORKLOADS[0]._replace(slow=slow), headroom(800), "Recreate")
     scenario = load_scenario(
         write_scenario(tmp_path / SCENARIO, scenario_of(load, case, [policy]), load.file, load.text), 0
     )
     container = scenario.workload.containers[0]
-    found = (scenario.workload.termination_grace, container.cpu_start_up, container.memory_kept)
-    assert found == ((30, 500, 0.5) if slow else (0, None, 0))
+    figures = (scenario.workload.termination_grace, container.cpu_start_up, container.memory_kept)
+    assert figures == ((30, 500, 0.5) if slow else (0, None, 0))

@@ -15,14 +15,14 @@ def reaction(cover: float, tolerance: float | None = 15.0) -> Phases:
 
 
 def test_a_row_has_medians_and_says_where_a_phase_was_not_reached() -> None:
-    found = [
+    results = [
         Felt(SHOWN[0], 2, (reaction(40), reaction(50), reaction(90))),
         Felt(SHOWN[-1], 2, (reaction(20, None), reaction(30, None), reaction(25, None))),
     ]
-    lines = table(found).splitlines()
+    lines = table(results).splitlines()
     assert lines[2] == "| × 2 | HPA, replaced | 50 | 40 to 90 | 20 | 5 | 0 | 30 |"
     assert lines[3] == "| × 2 | Trajectory 50, in place | 25 | 20 to 30 | – | 5 | 0 | 30 |"
-    assert in_place_beside_hpa(found) == {2: 0.5}
+    assert in_place_beside_hpa(results) == {2: 0.5}
 
 
 @pytest.mark.parametrize(

@@ -28,25 +28,25 @@ def test_results_are_gathered_by_policy_in_the_order_of_their_seeds() -> None:
         run("A", 0, 10, gib_hours_requested=12),
         Run("wave", "cpu", "B", "Recreate", 800, 1, error="it could not be run"),
     ]
-    found = gathered(runs, {("wave", "cpu", "Recreate"): [7, 8]}, 2, "abc")
-    assert (found.commit, found.days, found.seeds) == ("abc", 2, 2)
+    results = gathered(runs, {("wave", "cpu", "Recreate"): [7, 8]}, 2, "abc")
+    assert (results.commit, results.days, results.seeds) == ("abc", 2, 2)
     line = Line("A", 800, (13, 21.5), (0, 5), (0, 1), (0, 2), (0, 0))  # 10 + 1 + (12 + 4) / 8
-    assert found.places == (Place("wave", "cpu", "Recreate", (7, 8), (line,)),), "B was not run with seed 1"
+    assert results.places == (Place("wave", "cpu", "Recreate", (7, 8), (line,)),), "B was not run with seed 1"
 
 
 def test_what_is_kept_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "FOLDER", tmp_path)
     oracles = {("wave", "cpu", "Recreate"): [7]}
-    found = gathered([run("A", 4, 10), run("B", 4, 20)], oracles, 2)
-    assert found.first_seed == 4
-    keep(found, "some")
-    assert read("some") == found
+    results = gathered([run("A", 4, 10), run("B", 4, 20)], oracles, 2)
+    assert results.first_seed == 4
+    keep(results, "some")
+    assert read("some") == results
     assert (tmp_path / "some.json").read_text().count("\n") == 4, "a line of text for each policy"
 
 
 def test_jumps_that_are_kept_are_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "FOLDER", tmp_path)
-    found = (Felt("A", 2, (Phases(50, 20, 5, 0, 30), Phases(60, None, None, None, None))), Felt("B", 2, ()))
-    keep_jumps(found)
-    assert read_jumps().felt == found
+    jumps = (Felt("A", 2, (Phases(50, 20, 5, 0, 30), Phases(60, None, None, None, None))), Felt("B", 2, ()))
+    keep_jumps(jumps)
+    assert read_jumps().felt == jumps
     assert (tmp_path / "jumps.json").read_text().count("\n") == 3, "a line of text for each policy"

@@ -15,7 +15,7 @@ def seen(at: float, **facts: bool) -> WorkloadObservation:
 
 
 def test_the_phases_are_the_times_between_what_was_seen_first() -> None:
-    found = reaction(
+    outcome = reaction(
         [
             seen(0, unmet=True, settled=True),
             seen(20, unmet=True, shown=True, settled=True),
@@ -25,28 +25,38 @@ def test_the_phases_are_the_times_between_what_was_seen_first() -> None:
             seen(61, looked=True, grown=True, settled=True),
         ]
     )
-    assert (found.metric_age, found.hpa_period, found.gates, found.start_up) == (20, 10, 1, 29)
-    assert (found.total, found.cover_seconds, found.unmet_seconds, found.covered) == (31, 60, 60, True)
+    assert (outcome.metric_age, outcome.hpa_period, outcome.gates, outcome.start_up) == (20, 10, 1, 29)
+    assert (outcome.total, outcome.cover_seconds, outcome.unmet_seconds, outcome.covered) == (
+        31,
+        60,
+        60,
+        True,
+    )
 
 
 def test_cover_is_the_longest_time_without_a_break() -> None:
-    found = reaction(
+    outcome = reaction(
         [seen(0, unmet=True), seen(50), seen(60, unmet=True), seen(65, grown=True), seen(70, grown=True)]
     )
-    assert (found.cover_seconds, found.unmet_seconds) == (50, 55)
+    assert (outcome.cover_seconds, outcome.unmet_seconds) == (50, 55)
 
 
 def test_what_grew_before_the_hpa_looked_has_no_phases_before() -> None:
     """Memory that ran out, say: as in the simulator."""
     grown = [seen(5, unmet=True, grown=True), seen(30, unmet=True, shown=True, looked=True, grown=True)]
-    found = reaction([seen(0, unmet=True), *grown, seen(40, grown=True, settled=True)])
-    assert (found.metric_age, found.hpa_period, found.gates) == (None, None, None)
-    assert (found.total, found.start_up, found.cover_seconds) == (5, 35, 40)
+    outcome = reaction([seen(0, unmet=True), *grown, seen(40, grown=True, settled=True)])
+    assert (outcome.metric_age, outcome.hpa_period, outcome.gates) == (None, None, None)
+    assert (outcome.total, outcome.start_up, outcome.cover_seconds) == (5, 35, 40)
 
 
 def test_demand_that_is_not_covered_in_the_end_is_reported() -> None:
-    found = reaction([seen(0, unmet=True), seen(10, unmet=True)])
-    assert (found.total, found.start_up, found.cover_seconds, found.covered) == (None, None, 10, False)
+    outcome = reaction([seen(0, unmet=True), seen(10, unmet=True)])
+    assert (outcome.total, outcome.start_up, outcome.cover_seconds, outcome.covered) == (
+        None,
+        None,
+        10,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,11 +81,11 @@ def test_a_jump_multiplies_cpu_and_memory() -> None:
 
 
 def test_each_policy_is_its_deployment_with_what_scales_it() -> None:
-    made = {one.full_name: objects("web-1", one) for one in POLICIES if one.full_name in LIVE}
-    kinds = [[one["kind"] for one in made[name]] for name in LIVE]
+    made = {policy.full_name: objects("web-1", policy) for policy in POLICIES if policy.full_name in LIVE}
+    kinds = [[manifest["kind"] for manifest in made[name]] for name in LIVE]
     hpa, vpa = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
     assert kinds == [["Deployment", hpa], ["Deployment", hpa, vpa], ["Deployment", "Hvpa"]]
-    assert {one["metadata"]["name"] for all_of in made.values() for one in all_of} == {"web-1"}
+    assert {manifest["metadata"]["name"] for all_of in made.values() for manifest in all_of} == {"web-1"}
     spec = made[LIVE[-1]][1]["spec"]
     assert (spec["blend"], spec["targetRef"]["name"]) == ("Trajectory", "web-1")
     assert spec["vpa"]["scaleDown"] == {"minHistory": "1m"}

@@ -29,9 +29,9 @@ def test_every_drawn_load_is_a_formula_that_the_bounds_can_serve(seed: int) -> N
 
 def test_a_seed_draws_the_same_loads_again_and_another_one_others() -> None:
     assert generated(1, 2) == generated(1, 2)
-    assert [one.name for one in generated(1, 2)] == list(KINDS)
-    for one, other in zip(generated(1, 2), generated(2, 2), strict=True):
-        assert one.field != other.field
+    assert [load.name for load in generated(1, 2)] == list(KINDS)
+    for load, other in zip(generated(1, 2), generated(2, 2), strict=True):
+        assert load.field != other.field
 
 
 def test_what_a_load_costs_at_least() -> None:

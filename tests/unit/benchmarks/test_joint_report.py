@@ -30,8 +30,8 @@ LINE = [
     ],
 )
 def test_cost_at_the_same_unmet_demand(unmet: float, cost: float, outside: int) -> None:
-    found, where = cost_at(LINE, math.log(unmet))
-    assert found == pytest.approx(cost)
+    price, where = cost_at(LINE, math.log(unmet))
+    assert price == pytest.approx(cost)
     assert where == outside
 
 
@@ -39,7 +39,13 @@ def line(policy: str, target: int, cost: float, unmet: float, *more: float) -> L
     """Two seeds with the same unmet demand; the second one costs the last number, or the same. 84 percent are used."""
     costs = (cost, *(more or (cost,)))
     return Line(
-        policy, target, costs, (unmet - NEGLIGIBLE,) * 2, (1, 2), (3, 4), tuple(0.84 * one for one in costs)
+        policy,
+        target,
+        costs,
+        (unmet - NEGLIGIBLE,) * 2,
+        (1, 2),
+        (3, 4),
+        tuple(0.84 * seed_cost for seed_cost in costs),
     )
 
 
@@ -51,36 +57,41 @@ BASE = (line(BASELINE, 800, 100, 1000), line(BASELINE, 900, 90, 2000))
 
 
 def test_the_example_of_the_module() -> None:
-    found = beside([place("wave", *BASE, line(POLICY, 800, 75, 1500))])
-    assert found.cost == pytest.approx(0.797, abs=0.001)
-    assert found.oracle == pytest.approx(0.637, abs=0.001)
-    assert found.way == pytest.approx(0.56, abs=0.001)
-    assert (found.more, found.less) == (0, 0)
-    assert (found.ooms, found.base_ooms, found.restarts, found.base_restarts) == (3, 3, 7, 7)
+    comparison = beside([place("wave", *BASE, line(POLICY, 800, 75, 1500))])
+    assert comparison.cost == pytest.approx(0.797, abs=0.001)
+    assert comparison.oracle == pytest.approx(0.637, abs=0.001)
+    assert comparison.way == pytest.approx(0.56, abs=0.001)
+    assert (comparison.more, comparison.less) == (0, 0)
+    assert (comparison.ooms, comparison.base_ooms, comparison.restarts, comparison.base_restarts) == (
+        3,
+        3,
+        7,
+        7,
+    )
 
 
 def test_loads_count_alike_and_seeds_have_a_spread() -> None:
-    found = beside(
+    comparison = beside(
         [place("a", *BASE, line(POLICY, 800, 50, 1000, 70)), place("b", *BASE, line(POLICY, 800, 81, 2000))]
     )
-    assert found.cost == pytest.approx(math.sqrt(0.6 * 0.9))
-    assert found.by_seed == pytest.approx((0.45 * 0.63) ** 0.25)
-    assert found.low == pytest.approx(math.sqrt(0.45))
-    assert found.high == pytest.approx(math.sqrt(0.63))
+    assert comparison.cost == pytest.approx(math.sqrt(0.6 * 0.9))
+    assert comparison.by_seed == pytest.approx((0.45 * 0.63) ** 0.25)
+    assert comparison.low == pytest.approx(math.sqrt(0.45))
+    assert comparison.high == pytest.approx(math.sqrt(0.63))
 
 
 def test_some_seeds_can_be_asked_for() -> None:
-    found = beside([place("a", *BASE, line(POLICY, 800, 50, 1000, 70))], [1])
-    assert found.cost == pytest.approx(0.7)
-    assert found.low == pytest.approx(0.7)
-    assert found.ooms == 2
+    comparison = beside([place("a", *BASE, line(POLICY, 800, 50, 1000, 70))], [1])
+    assert comparison.cost == pytest.approx(0.7)
+    assert comparison.low == pytest.approx(0.7)
+    assert comparison.ooms == 2
 
 
 def test_what_is_beyond_the_line_is_said() -> None:
     serves_more, serves_less = line(POLICY, 800, 80, 500), line(POLICY, 800, 72, 9000)
-    found = beside([place("a", *BASE, serves_more), place("b", *BASE, serves_less)])
-    assert found.cost == pytest.approx(0.8)
-    assert (found.more, found.less) == (1, 1)
+    comparison = beside([place("a", *BASE, serves_more), place("b", *BASE, serves_less)])
+    assert comparison.cost == pytest.approx(0.8)
+    assert (comparison.more, comparison.less) == (1, 1)
 
 
 def test_a_policy_that_was_not_run_is_named() -> None:

@@ -57,10 +57,12 @@ def flat(text: str) -> str:
 
 def one_point() -> Kept:
     """HPA and VPA with 900m cost less and serve more."""
-    found = results()
-    first = found.places[0]
+    base_results = results()
+    first = base_results.places[0]
     lines = (BASE[0], line(BASELINE, 900, 90, 900), OWN)
-    return structs.replace(found, places=(structs.replace(first, lines=lines), *found.places[1:]))
+    return structs.replace(
+        base_results, places=(structs.replace(first, lines=lines), *base_results.places[1:])
+    )
 
 
 SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
@@ -169,13 +171,13 @@ def test_headrooms_are_held_against_the_default_one() -> None:
         for at, cost in ((700, base + 5), (800, base), (900, base - 5))
     ]
     place = Place("wave", "cpu", "InPlace", (ORACLE,) * SEEDS, tuple(lines))
-    found = words.headrooms(structs.replace(results(), places=(place,)))
-    assert found.splitlines()[2:5] == [
+    text = words.headrooms(structs.replace(results(), places=(place,)))
+    assert text.splitlines()[2:5] == [
         "| 31 % | 761m | 1.05 / 1.00 | 0.85 / 1.00 |",
         "| 15 % | 870m | 1.00 / 1.00 | 0.80 / 1.00 |",
         "| 2 % | 978m | 0.95 / 1.00 | 0.75 / 1.00 |",
     ]
-    assert "Pods bound by CPU, resized in place. 2026-01-01" in found
+    assert "Pods bound by CPU, resized in place. 2026-01-01" in text
 
 
 def felt(policy: str, times: int, cover: float) -> Felt:
@@ -199,9 +201,9 @@ def felt(policy: str, times: int, cover: float) -> Felt:
     ids=["one is met", "none is met", "what it waits for"],
 )
 def test_jumps_are_held_against_the_hpa(covers: dict[int, float], said: str) -> None:
-    found = [
-        one
+    jumps = [
+        jump
         for times, cover in covers.items()
-        for one in (felt(SHOWN[0], times, 50), felt(SHOWN[-1], times, cover))
+        for jump in (felt(SHOWN[0], times, 50), felt(SHOWN[-1], times, cover))
     ]
-    assert said in flat(words.jumps(Jumps("how", "abc", "2026-01-01", "code", tuple(found))))
+    assert said in flat(words.jumps(Jumps("how", "abc", "2026-01-01", "code", tuple(jumps))))

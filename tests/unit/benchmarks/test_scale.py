@@ -55,9 +55,9 @@ def test_latencies_are_reported_in_milliseconds() -> None:
 
 # --- goals and table -------------------------------------------------------------------------------------------------
 def test_all_goals_can_be_met() -> None:
-    found = scale_report.verdicts([figures(100), figures(2000), figures(10_000)])
-    assert found
-    assert not any(found.values())
+    verdicts = scale_report.verdicts([figures(100), figures(2000), figures(10_000)])
+    assert verdicts
+    assert not any(verdicts.values())
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_all_goals_can_be_met() -> None:
 def test_a_missed_goal_is_reported_with_its_size(
     results: list[dict[str, Any]], label: str, missed: list[int]
 ) -> None:
-    found = scale_report.verdicts(results)
-    assert {name: sizes for name, sizes in found.items() if sizes} == {label: missed}
+    verdicts = scale_report.verdicts(results)
+    assert {name: sizes for name, sizes in verdicts.items() if sizes} == {label: missed}
     assert f"MISSED at {missed[0]:,}" in scale_report.table(results)
 
 
@@ -149,19 +149,19 @@ def test_requests_are_counted_from_a_mark_on(tmp_path: Path) -> None:
     ]
     log = tmp_path / "audit.log"
     log.write_bytes(before + b"".join(lines))
-    found = scale_audit.read(log, len(before), len(before) + sum(map(len, lines[:-1])))
-    assert found.counts() == {"patch deployments": 2, "patch hvpas/status": 1, "watch pods": 1}
-    assert found.refused == {"patch deployments 409": 1}
-    assert [json.loads(body) for body in found.bodies[WORKLOADS]] == [{"spec": {"replicas": 3}}]
-    assert found.seconds == {WORKLOADS: [0.25]}
+    requested = scale_audit.read(log, len(before), len(before) + sum(map(len, lines[:-1])))
+    assert requested.counts() == {"patch deployments": 2, "patch hvpas/status": 1, "watch pods": 1}
+    assert requested.refused == {"patch deployments 409": 1}
+    assert [json.loads(body) for body in requested.bodies[WORKLOADS]] == [{"spec": {"replicas": 3}}]
+    assert requested.seconds == {WORKLOADS: [0.25]}
 
 
 # --- the floor -------------------------------------------------------------------------------------------------------
 def test_requests_are_spread_evenly_and_none_is_lost() -> None:
     share = Share(WORKLOADS, 318, [b"{}"])
-    found = [len(share.of(index, 300)) for index in range(300)]
-    assert sum(found) == 318
-    assert set(found) == {1, 2}
+    counts = [len(share.of(index, 300)) for index in range(300)]
+    assert sum(counts) == 318
+    assert set(counts) == {1, 2}
 
 
 def step(**kinds: int) -> Requested:
@@ -173,13 +173,13 @@ def step(**kinds: int) -> Requested:
 
 
 def test_the_floor_writes_what_the_operator_wrote() -> None:
-    found = {share.kind: share for share in shares(step(patch_events=2))}
-    assert {kind: share.count for kind, share in found.items() if share.count} == {
+    by_kind = {share.kind: share for share in shares(step(patch_events=2))}
+    assert {kind: share.count for kind, share in by_kind.items() if share.count} == {
         WORKLOADS: 5,
         STATUS: 4,
         NEW_EVENT: 5,
     }
-    assert all(b"requests" in body for body in found[WORKLOADS].bodies)
+    assert all(b"requests" in body for body in by_kind[WORKLOADS].bodies)
 
 
 def test_what_was_not_sampled_in_a_step_is_taken_from_an_earlier_one() -> None:
@@ -187,8 +187,8 @@ def test_what_was_not_sampled_in_a_step_is_taken_from_an_earlier_one() -> None:
     last.bodies.pop(NEW_EVENT)
     with pytest.raises(ValueError, match="no create events in the sample"):
         shares(last)
-    found = {share.kind: share for share in shares(last, [last, earlier])}
-    assert (found[NEW_EVENT].count, found[NEW_EVENT].bodies) == (5, earlier.bodies[NEW_EVENT])
+    by_kind = {share.kind: share for share in shares(last, [last, earlier])}
+    assert (by_kind[NEW_EVENT].count, by_kind[NEW_EVENT].bodies) == (5, earlier.bodies[NEW_EVENT])
 
 
 def test_a_write_that_the_floor_does_not_know_is_no_floor() -> None:
@@ -204,9 +204,9 @@ def test_a_sampled_write_becomes_one_of_another_object() -> None:
         "metadata": {"resourceVersion": "7"},
         "spec": {"replicas": 3, "template": {"spec": {"containers": containers}}},
     }
-    found = _write(WORKLOADS, item, body, 1)
-    assert found.path == "/apis/apps/v1/namespaces/scale-1/deployments/app-50?fieldManager=hvpa"
-    written = json.loads(found.body)
+    write = _write(WORKLOADS, item, body, 1)
+    assert write.path == "/apis/apps/v1/namespaces/scale-1/deployments/app-50?fieldManager=hvpa"
+    written = json.loads(write.body)
     assert written["metadata"] == {}
     assert written["spec"]["replicas"] == 51
     assert written["spec"]["template"]["spec"]["containers"][0]["resources"] == {
@@ -231,7 +231,7 @@ async def _exchange(responses: list[bytes], size: int) -> list[tuple[int, bytes]
     ours, theirs = socket.socketpair()
     _, connection = await asyncio.get_running_loop().create_connection(_Connection, sock=ours)
     reader, writer = await asyncio.open_connection(sock=theirs)
-    found = []
+    answers = []
     for response in responses:
         requested = asyncio.create_task(connection.ask(b"GET / HTTP/1.1\r\n\r\n"))
         await reader.readuntil(b"\r\n\r\n")
@@ -239,10 +239,10 @@ async def _exchange(responses: list[bytes], size: int) -> list[tuple[int, bytes]
             writer.write(response[start : start + size])
             await writer.drain()
             await asyncio.sleep(0)
-        found.append(await asyncio.wait_for(requested, 30))
+        answers.append(await asyncio.wait_for(requested, 30))
     connection.close()
     writer.close()
-    return found
+    return answers
 
 
 FIXED = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"
@@ -251,8 +251,8 @@ CHUNKED = b"HTTP/1.1 409 Conflict\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_answers_are_read_whatever_pieces_they_come_in(size: int) -> None:
-    found = asyncio.run(_exchange([FIXED, CHUNKED, FIXED], size))
-    assert found == [(200, b"hello"), (409, b"somewhere"), (200, b"hello")]
+    answers = asyncio.run(_exchange([FIXED, CHUNKED, FIXED], size))
+    assert answers == [(200, b"hello"), (409, b"somewhere"), (200, b"hello")]
 
 
 def test_a_closed_connection_ends_the_request() -> None:

@@ -63,7 +63,7 @@ class Api:
             "renewTime": renewed.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         }
         held = self.objects.setdefault((OPERATOR, "leases"), [])
-        held[:] = [one for one in held if one["metadata"]["name"] != name]
+        held[:] = [lease for lease in held if lease["metadata"]["name"] != name]
         held.append({"metadata": {"name": name, "namespace": OPERATOR}, "spec": spec})
 
     def put(self, documents: list[Doc], namespace: str = "default") -> None:
@@ -107,21 +107,23 @@ class Api:
             return self.fail[plural], json.dumps(status).encode()
         if plural in self.raw:
             return 200, self.raw[plural]
-        found = self.found(namespace, plural)
+        documents = self.found(namespace, plural)
         if name:
-            for one in found:
-                if one["metadata"]["name"] == name[0]:
-                    return 200, json.dumps(one).encode()
+            for document in documents:
+                if document["metadata"]["name"] == name[0]:
+                    return 200, json.dumps(document).encode()
             return 404, json.dumps({"message": "not found", "details": {"name": name[0]}}).encode()
         for selector in query.get("labelSelector", []):
             key, _, value = selector.partition("=")
-            found = [one for one in found if one["metadata"].get("labels", {}).get(key) == value]
+            documents = [
+                document for document in documents if document["metadata"].get("labels", {}).get(key) == value
+            ]
         for selector in query.get("fieldSelector", []):
             wanted = dict(part.removeprefix("involvedObject.").split("=") for part in selector.split(","))
-            found = [one for one in found if wanted.items() <= one["involvedObject"].items()]
+            documents = [event for event in documents if wanted.items() <= event["involvedObject"].items()]
         start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
-        page: Doc = {"metadata": {}, "items": found[start : start + limit]}
-        if start + limit < len(found):
+        page: Doc = {"metadata": {}, "items": documents[start : start + limit]}
+        if start + limit < len(documents):
             page["metadata"]["continue"] = str(start + limit)
         return 200, json.dumps(page).encode()
 
@@ -132,7 +134,7 @@ class Api:
             for (place, what), many in self.objects.items()
             if what == plural and namespace in ("", place)
         ]
-        return [one for many in kept for one in many]
+        return [document for many in kept for document in many]
 
     def discovery(self, path: str) -> tuple[int, bytes]:
         """What is served under a group's version."""
@@ -142,24 +144,26 @@ class Api:
         if path in self.unserved:
             return 404, b'{"message": "not found"}'
         served = [*PLURALS.values(), *(["pods/resize"] if self.resizes_pods else [])]
-        return 200, json.dumps({"resources": [{"name": one} for one in served]}).encode()
+        return 200, json.dumps({"resources": [{"name": resource} for resource in served]}).encode()
 
     def patch(self, path: str, body: Doc) -> tuple[int, bytes]:
         """The code and body for a merge patch of an Hvpa's mode and annotations."""
         parts = path.strip("/").split("/")
         namespace, plural, name = parts[parts.index("namespaces") + 1 :]
         self.asked.append((plural, "patch"))
-        one = next(one for one in self.found(namespace, plural) if one["metadata"]["name"] == name)
+        hvpa = next(
+            document for document in self.found(namespace, plural) if document["metadata"]["name"] == name
+        )
         if code := self.refuse.pop(name, 0):
             status = {"kind": "Status", "code": code, "message": f"no change of {name}"}
             return code, json.dumps(status).encode()
-        assert body["metadata"]["resourceVersion"] == one["metadata"]["resourceVersion"]
-        one["spec"].update(body["spec"])
-        annotations = {**one["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
-        one["metadata"]["annotations"] = {
+        assert body["metadata"]["resourceVersion"] == hvpa["metadata"]["resourceVersion"]
+        hvpa["spec"].update(body["spec"])
+        annotations = {**hvpa["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
+        hvpa["metadata"]["annotations"] = {
             key: value for key, value in annotations.items() if value is not None
         }
-        return 200, json.dumps(one).encode()
+        return 200, json.dumps(hvpa).encode()
 
 
 class Responder(BaseHTTPRequestHandler):

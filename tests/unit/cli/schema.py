@@ -40,19 +40,23 @@ def faults(value: Any, schema: Any, root: Any, path: str = "$") -> list[str]:
         not isinstance(value, TYPES[kind]) or isinstance(value, bool) != (kind == "boolean")
     ):
         return [f"{path}: {value!r} is no {kind}"]
-    unfit = [one for one, fits in FITS.items() if one in schema and not fits(value, schema[one])]
-    found = [f"{path}: {value!r} against {one} {schema[one]!r}" for one in unfit]
-    if "anyOf" in schema and all(faults(value, one, root, path) for one in schema["anyOf"]):
-        found.append(f"{path}: {value!r} is none of {schema['anyOf']!r}")
+    unfit = [
+        keyword for keyword, fits in FITS.items() if keyword in schema and not fits(value, schema[keyword])
+    ]
+    problems = [f"{path}: {value!r} against {keyword} {schema[keyword]!r}" for keyword in unfit]
+    if "anyOf" in schema and all(faults(value, alternative, root, path) for alternative in schema["anyOf"]):
+        problems.append(f"{path}: {value!r} is none of {schema['anyOf']!r}")
     if "$ref" in schema:
-        found += faults(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, path)
+        problems += faults(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, path)
     below: list[tuple[Any, Any, Any]] = []
     if "properties" in schema:
         known = schema["properties"]
-        found += [f"{path}.{key}: unknown" for key in value if key not in known]
+        problems += [f"{path}.{key}: unknown" for key in value if key not in known]
         below += [(key, value[key], known[key]) for key in value if key in known]
     if "additionalProperties" in schema:
         below += [(key, entry, schema["additionalProperties"]) for key, entry in value.items()]
     if "items" in schema:
         below += [(index, entry, schema["items"]) for index, entry in enumerate(value)]
-    return found + [one for key, entry, part in below for one in faults(entry, part, root, f"{path}.{key}")]
+    return problems + [
+        problem for key, entry, part in below for problem in faults(entry, part, root, f"{path}.{key}")
+    ]

@@ -111,20 +111,24 @@ def plain_documents(path: Path) -> list[Doc]:
 
 def load(name: str) -> list[Doc]:
     """The documents of a data file, Lists taken apart."""
-    found: list[Doc] = []
+    documents: list[Doc] = []
     for document in plain_documents(DATA / name):
-        found += document["items"] if document["kind"] == "List" else [document]
-    return found
+        documents += document["items"] if document["kind"] == "List" else [document]
+    return documents
 
 
 def of_kind(documents: list[Doc], kind: str) -> Doc:
     """The first document of a kind (`HPA` and `VPA` are short for theirs)."""
-    return next(one for one in documents if one["kind"] == KINDS.get(kind, kind))
+    return next(document for document in documents if document["kind"] == KINDS.get(kind, kind))
 
 
 def without(documents: list[Doc], *kinds: str) -> list[Doc]:
     """The documents but those of these kinds."""
-    return [one for one in documents if one["kind"] not in {KINDS.get(kind, kind) for kind in kinds}]
+    return [
+        document
+        for document in documents
+        if document["kind"] not in {KINDS.get(kind, kind) for kind in kinds}
+    ]
 
 
 def changed(documents: list[Doc], **changes: Any) -> list[Doc]:
@@ -140,10 +144,12 @@ def with_fields(documents: list[Doc], kind: str, name: str | None, fields: Doc) 
     """A copy in which one document (`name` None: the first of its kind) has other fields, by path: `{"spec.replicas":
     1}`. None removes a field; a number in a path is an index."""
     result = copy.deepcopy(documents)
-    one = of_kind([one for one in result if name in (None, one["metadata"].get("name"))], kind)
+    document = of_kind(
+        [document for document in result if name in (None, document["metadata"].get("name"))], kind
+    )
     for path, value in fields.items():
         *parents, last = path.split(".")
-        place: Any = one
+        place: Any = document
         for part in parents:
             place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
         if value is None:

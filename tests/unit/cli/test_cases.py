@@ -54,17 +54,17 @@ def test_each_open_case_is_there() -> None:
 def differences(expect: Doc, ran: Ran) -> list[str]:
     """What differs from the expectation, a line each."""
     unknown = sorted(expect.keys() - COMPARED.keys() - _OUTPUT.keys() - {"exit"})
-    found = [f"unknown field of expect: {one}" for one in unknown]
+    lines = [f"unknown field of expect: {field}" for field in unknown]
     if ran.code != expect.get("exit", 0):
-        return [*found, f"exit {ran.code}, not {expect.get('exit', 0)}: {ran.err}"]
+        return [*lines, f"exit {ran.code}, not {expect.get('exit', 0)}: {ran.err}"]
     for field, check in _OUTPUT.items():
         if field in expect:
-            found += check(expect[field], ran)
+            lines += check(expect[field], ran)
     if ran.code == 0:
         for field, compare in COMPARED.items():
             if field in expect:
-                found += compare(expect[field], ran.json)
-    return found
+                lines += compare(expect[field], ran.json)
+    return lines
 
 
 def _equal(field: str) -> Any:
@@ -80,16 +80,16 @@ def _equal(field: str) -> Any:
 
 
 def _containers(wanted: Doc, output: Doc) -> list[str]:
-    found = []
+    lines = []
     for name, resources in wanted.items():
         for kind, values in resources.items():
             present = output["containers"].get(name, {}).get(kind, {})
-            found += [
+            lines += [
                 f"{name} {kind} {resource}: {value!r} is wanted, not {present.get(resource)!r}"
                 for resource, value in values.items()
                 if not _is_near(resource, value, present.get(resource))
             ]
-    return found
+    return lines
 
 
 def _is_near(resource: str, wanted: Any, got: Any) -> bool:
@@ -104,7 +104,7 @@ _KEYS: Final = ("axis", "direction", "reason", "container", "resource")
 
 def _blocked(wanted: list[Doc], output: Doc) -> list[str]:
     def key(entry: Doc) -> tuple[str, ...]:
-        return tuple(entry.get(one) or "" for one in _KEYS)
+        return tuple(entry.get(field) or "" for field in _KEYS)
 
     got = {key(entry): entry for entry in output["blocked"]}
     if sorted(got) != sorted(map(key, wanted)):
@@ -124,9 +124,9 @@ def _is_same_second(wanted: str | None, got: str | None) -> bool:
 
 def _conditions(wanted: list[Doc], output: Doc) -> list[str]:
     return [
-        f"condition {one} is not among {output['conditions']}"
-        for one in wanted
-        if not any(one.items() <= condition.items() for condition in output["conditions"])
+        f"condition {expected} is not among {output['conditions']}"
+        for expected in wanted
+        if not any(expected.items() <= condition.items() for condition in output["conditions"])
     ]
 
 
@@ -139,7 +139,7 @@ def _recheck(wanted: float | None, output: Doc) -> list[str]:
 def _contains(stream: str) -> Any:
     def check(wanted: list[str], ran: Ran) -> list[str]:
         text = getattr(ran, stream).lower()
-        return [f"{one!r} is not in std{stream}" for one in wanted if one.lower() not in text]
+        return [f"{phrase!r} is not in std{stream}" for phrase in wanted if phrase.lower() not in text]
 
     return check
 

@@ -67,11 +67,11 @@ def ends_well(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> None:
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """The paths of all values below a document."""
-    found = [path] if path else []
+    paths = [path] if path else []
     entries: Any = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
-    return found + [below for key, entry in entries for below in places(entry, (*path, key))]
+    return paths + [below for key, entry in entries for below in places(entry, (*path, key))]
 
 
 RESIZED = [

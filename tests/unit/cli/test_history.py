@@ -33,8 +33,8 @@ def entries(live: Live, *flags: str) -> list[Any]:
     ran = live("history", "web", "-o", "json", *flags)
     assert (ran.code, ran.err) == (0, "")
     schema.check(ran.json, schema.schema_of("history"))
-    found: list[Any] = ran.json["entries"]
-    return found
+    history: list[Any] = ran.json["entries"]
+    return history
 
 
 def test_events_and_status_are_one_list_newest_last(live: Live, api: Api) -> None:
@@ -76,9 +76,9 @@ def test_a_change_of_the_mode_names_the_client_that_made_it(live: Live, api: Api
         by("hvpa", "2026-11-21T09:59:30Z", "f:replicas"),
     ]
     api.put([paused])
-    (found,) = [one for one in entries(live) if one["source"] == "spec"]
-    assert (found["time"], found["reason"]) == ("2026-11-21T09:59:00Z", "Mode")
-    assert found["message"] == "mode Paused, set by kubectl-hvpa (Update)"
+    (change,) = [entry for entry in entries(live) if entry["source"] == "spec"]
+    assert (change["time"], change["reason"]) == ("2026-11-21T09:59:00Z", "Mode")
+    assert change["message"] == "mode Paused, set by kubectl-hvpa (Update)"
 
 
 def test_all_that_the_status_remembers_is_shown(live: Live, api: Api) -> None:
@@ -100,11 +100,11 @@ def test_all_that_the_status_remembers_is_shown(live: Live, api: Api) -> None:
         "lastError": {"description": "denied", "lastOperation": "PatchWorkload", "lastUpdateTime": failed},
         "axes": {"horizontal": {"refused": refusal}, "vertical": {}},
     }
-    one = hvpa(status=status)
-    one["metadata"]["creationTimestamp"] = "2026-11-20T09:00:00Z"
-    api.put([one])
-    found = [(each["reason"], each["type"], each["message"]) for each in entries(live)]
-    assert found == [
+    manifest = hvpa(status=status)
+    manifest["metadata"]["creationTimestamp"] = "2026-11-20T09:00:00Z"
+    api.put([manifest])
+    rows = [(each["reason"], each["type"], each["message"]) for each in entries(live)]
+    assert rows == [
         ("Created", "Normal", "the Hvpa was created"),
         ("Desired", "Normal", "decided: 1 replica"),
         ("LastScaling", "Normal", "replicas 2 -> 4, cpu 800m memory 600M of app"),
@@ -131,7 +131,7 @@ def test_what_is_older_can_be_left_out(live: Live, api: Api, since: str, kept: l
             event("New", "just now", lastTimestamp="2026-11-21T09:40:00Z"),
         ]
     )
-    assert [one["reason"] for one in entries(live, "--since", since)] == kept
+    assert [entry["reason"] for entry in entries(live, "--since", since)] == kept
     assert ("(nothing)" in live("history", "web", "--since", since).out) == (not kept)
 
 
@@ -155,8 +155,8 @@ def test_each_way_to_say_when_an_event_was_is_read(
     live: Live, api: Api, fields: Doc, time: str, count: int, first: str | None
 ) -> None:
     api.put([hvpa(status=SILENT), event("Scaled", "x", **fields)])
-    (one,) = entries(live)
-    assert (one["time"], one["count"], one["first"]) == (time, count, first)
+    (entry,) = entries(live)
+    assert (entry["time"], entry["count"], entry["first"]) == (time, count, first)
 
 
 def test_an_event_without_a_time_is_left_out(live: Live, api: Api) -> None:

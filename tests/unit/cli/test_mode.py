@@ -26,7 +26,7 @@ def managed(manager: str, operation: str = "Update", field: str = "f:mode") -> D
 
 def modes(api: Api) -> dict[str, str]:
     """Each Hvpa's mode."""
-    return {one["metadata"]["name"]: one["spec"]["mode"] for one in api.found("", "hvpas")}
+    return {hvpa["metadata"]["name"]: hvpa["spec"]["mode"] for hvpa in api.found("", "hvpas")}
 
 
 @pytest.mark.parametrize("mode", ["Apply", "Recommend"])

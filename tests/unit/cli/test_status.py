@@ -32,7 +32,7 @@ def shown(live: Live, api: Api) -> Shown:
         text, written = live("status", "web"), live("status", "web", "-o", "json")
         assert (text.code, text.err, written.code, written.err) == (0, "", 0, "")
         schema.check(written.json, schema.schema_of("status"))
-        return text.out, {one["name"]: one for one in written.json["pods"]}
+        return text.out, {pod["name"]: pod for pod in written.json["pods"]}
 
     return shown
 
@@ -40,7 +40,7 @@ def shown(live: Live, api: Api) -> Shown:
 def states(pods: dict[str, Any]) -> dict[str, Any]:
     """Of each pod its state, why, and since when."""
     fields = ("state", "why", "since", "sinceIsExact")
-    return {name: tuple(one[field] for field in fields) for name, one in pods.items()}
+    return {name: tuple(pod[field] for field in fields) for name, pod in pods.items()}
 
 
 def test_each_pod_has_a_row_with_its_size_and_state(shown: Shown) -> None:
@@ -107,17 +107,17 @@ def test_what_a_pod_waits_for(shown: Shown, one: Doc, why: str) -> None:
 
 def test_pods_that_are_replaced_as_they_could_not_be_resized_are_reported_so(shown: Shown) -> None:
     fall = {"since": "2026-11-21T09:00:00Z", "message": "pod a: the node is too small"}
-    one = hvpa(status={"desired": None, "actuation": None, "replacing": fall})
-    one["spec"]["updateStrategy"] = {"type": "InPlaceOrRollout"}
-    text, _ = shown(one, deployment(1), vpa(), pod("a", SMALL))
+    manifest = hvpa(status={"desired": None, "actuation": None, "replacing": fall})
+    manifest["spec"]["updateStrategy"] = {"type": "InPlaceOrRollout"}
+    text, _ = shown(manifest, deployment(1), vpa(), pod("a", SMALL))
     assert "mode Apply, Rollout" in text
     why = "for a day, because they could not be resized: pod a: the node is too small"
     assert f"Replacing  pods since 2026-11-21T09:00:00Z (1h), {why}" in text
 
 
 def test_where_nothing_was_decided_pods_have_the_size_of_their_template(shown: Shown) -> None:
-    one = hvpa(status={"desired": None, "actuation": None, "conditions": []})
-    text, pods = shown(one, deployment(1), vpa(), pod("a", SMALL))
+    manifest = hvpa(status={"desired": None, "actuation": None, "conditions": []})
+    text, pods = shown(manifest, deployment(1), vpa(), pod("a", SMALL))
     assert pods["a"]["state"] == "template"
     assert "Note       the operator has reported nothing yet" in text
     assert "Desired    the template's size\n" in text
@@ -146,9 +146,9 @@ def test_with_rollouts_pods_are_updated_or_old(shown: Shown) -> None:
     ],
 )
 def test_a_pod_of_another_size_says_whether_it_is_replaced(shown: Shown, spec: Any, why: str) -> None:
-    one = deployment(2)
-    one["spec"] |= spec
-    text, pods = shown(hvpa("Rollout"), one, vpa(), pod("old", {"cpu": "250m", "memory": "500M"}))
+    workload = deployment(2)
+    workload["spec"] |= spec
+    text, pods = shown(hvpa("Rollout"), workload, vpa(), pod("old", {"cpu": "250m", "memory": "500M"}))
     assert (pods["old"]["state"], pods["old"]["why"]) == ("old", why)
     assert why in text
 
@@ -166,12 +166,12 @@ def test_a_pod_of_another_size_says_whether_it_is_replaced(shown: Shown, spec: A
 def test_a_pod_of_a_stateful_set_is_replaced_by_its_update_strategy(
     shown: Shown, strategy: Any, name: str, why: str
 ) -> None:
-    one, workload = hvpa("Rollout"), deployment(3)
-    one["spec"]["targetRef"]["kind"] = workload["kind"] = "StatefulSet"
+    manifest, workload = hvpa("Rollout"), deployment(3)
+    manifest["spec"]["targetRef"]["kind"] = workload["kind"] = "StatefulSet"
     workload["spec"]["updateStrategy"] = strategy
     owner = {"kind": "StatefulSet", "name": "web", "uid": workload["metadata"]["uid"], "controller": True}
     old = pod(name, {"cpu": "250m", "memory": "500M"}, ownerReferences=[owner])
-    assert why in shown(one, workload, vpa(), old)[1][name]["why"]
+    assert why in shown(manifest, workload, vpa(), old)[1][name]["why"]
 
 
 def test_pods_of_others_are_not_shown(shown: Shown) -> None:
@@ -196,8 +196,8 @@ def test_what_is_held_back_and_limits_on_their_way_are_shown(shown: Shown) -> No
     limited = pod("a")
     limited["spec"]["containers"][0]["resources"] = {"requests": LARGE, "limits": {"memory": "2G"}}
     limited["status"]["containerStatuses"][0]["resources"] = {"requests": LARGE, "limits": {"memory": "2G"}}
-    one = hvpa(status={"lastBlockedScaling": blocked, "desired": desired})
-    text, _ = shown(one, deployment(), vpa(), limited)
+    manifest = hvpa(status={"lastBlockedScaling": blocked, "desired": desired})
+    text, _ = shown(manifest, deployment(), vpa(), limited)
     assert "Held back  replicas 4 -> 5: Weight\n" in text
     assert "Held back  app cpu 800m -> 500m: MaintenanceWindow until 2026-11-21T22:00:00Z (in 12h)\n" in text
     assert "Replicas   4, 4 ready; desired 6\n" in text
@@ -269,9 +269,9 @@ def test_a_silent_operator_is_reported(
     )
     text = live(command, "web").out
     assert "operator silent for 2m, since 2026-11-21T09:58:00Z: nothing is scaled until it is back" in text
-    found = live(command, "web", "-o", "json").json
-    schema.check(found, schema.schema_of(command))
-    assert found["operator"] == {"state": "silent", "since": "2026-11-21T09:58:00Z", "why": None}
+    output = live(command, "web", "-o", "json").json
+    schema.check(output, schema.schema_of(command))
+    assert output["operator"] == {"state": "silent", "since": "2026-11-21T09:58:00Z", "why": None}
     api.fail["leases"] = 403
     assert (
         "can't tell whether the operator is alive: no right to get Lease hvpa-system/hvpa"

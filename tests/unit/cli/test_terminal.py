@@ -30,11 +30,11 @@ def texts(value: Any, *place: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(value, str):
         yield place
     elif isinstance(value, dict):
-        for key, one in value.items():
-            yield from texts(one, *place, key)
+        for key, child in value.items():
+            yield from texts(child, *place, key)
     elif isinstance(value, list):
-        for number, one in enumerate(value):
-            yield from texts(one, *place, number)
+        for number, child in enumerate(value):
+            yield from texts(child, *place, number)
 
 
 PLACES = list(texts(GARDENER))
@@ -55,7 +55,7 @@ def forged(documents: list[Doc], place: tuple[Any, ...]) -> list[Doc]:
 def test_no_text_of_an_object_is_obeyed_by_a_terminal(
     monkeypatch: pytest.MonkeyPatch, place: tuple[Any, ...], command: tuple[str, ...]
 ) -> None:
-    raw = "".join(json.dumps(one) + "\n---\n" for one in forged(GARDENER, place))
+    raw = "".join(json.dumps(document) + "\n---\n" for document in forged(GARDENER, place))
     code, out, err = run(monkeypatch, raw.encode(), *command)
     assert code in (0, 1, 2)
     lines = (out + err).split("\n")

@@ -48,8 +48,8 @@ class Case:
             return hvpas.utilization(self.percent, first.name)
         if self.target == "Utilization":
             return hvpas.utilization(self.percent)
-        requested = sum(one.cpu or 100 for one in self.shape.uses)
-        idle = sum(one.base for one in self.shape.uses)
+        requested = sum(use.cpu or 100 for use in self.shape.uses)
+        idle = sum(use.base for use in self.shape.uses)
         return hvpas.average_value(max(requested * self.percent // 100, 2 * idle))
 
     def loop(self, load: Load, **changes: Any) -> Loop:

@@ -39,11 +39,11 @@ def spec(
     """An Hvpa of one weight; `hpa` and `vpa` are further fields of its axes."""
     policies = [
         {
-            "containerName": one.name,
-            "mode": "Auto" if one.governed else "Off",
+            "containerName": use.name,
+            "mode": "Auto" if use.governed else "Off",
             "controlledResources": list(shape.controlled),
         }
-        for one in shape.uses
+        for use in shape.uses
     ]
     template = {
         "minReplicas": 1,

@@ -85,7 +85,9 @@ class Write:
 
 
 def _short(requests: Mapping[str, Any]) -> str:
-    return "/".join(f"{one.get('cpu', '-')},{one.get('memory', '-')}" for one in requests.values())
+    return "/".join(
+        f"{amounts.get('cpu', '-')},{amounts.get('memory', '-')}" for amounts in requests.values()
+    )
 
 
 @dataclass(frozen=True)
@@ -204,28 +206,28 @@ class Loop:
         }
         return {
             pod: {
-                one.name: (one.millicores(load, self.now), one.memory_used(load)) for one in self.shape.uses
+                use.name: (use.millicores(load, self.now), use.memory_used(load)) for use in self.shape.uses
             }
             for pod, load in loads.items()
         }
 
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
         """The metrics API, as the HPA reads it."""
-        pods = {one.name for one in self.deployment.pods}
+        pods = {pod.name for pod in self.deployment.pods}
         at = instant(self.now)
-        found = {}
+        readings = {}
         for name, used in self._published.items():
             if name in pods:
-                found[name] = PodReading(self._value(resource, container, used), at, WINDOW)
-        if not found:
+                readings[name] = PodReading(self._value(resource, container, used), at, WINDOW)
+        if not readings:
             raise MetricsError("no metrics returned from resource metrics API")
-        return found
+        return readings
 
     def _value(self, resource: str, container: str, used: Mapping[str, tuple[float, int]]) -> int:
-        found = [one for name, one in used.items() if container in ("", name)]
+        usages = [usage for name, usage in used.items() if container in ("", name)]
         if resource == "memory":
-            return sum(1000 * memory for _, memory in found)
-        return math.ceil(self.shown(self.now) * sum(math.ceil(cpu) for cpu, _ in found))
+            return sum(1000 * memory for _, memory in usages)
+        return math.ceil(self.shown(self.now) * sum(math.ceil(cpu) for cpu, _ in usages))
 
     def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
         raise MetricsError("there are no custom metrics")
@@ -254,12 +256,12 @@ class Loop:
         if self.vpa is None:
             return
         epoch = build.NOW.timestamp()
-        running = {one.name: one for one in self.deployment.pods}
+        running = {pod.name: pod for pod in self.deployment.pods}
         for name in self._known.keys() - running.keys():
             self._recommender.forget(name)
         self._known = running
         named = [
-            one.name for one in self.shape.uses if one.place != "native"
+            use.name for use in self.shape.uses if use.place != "native"
         ]  # it recommends nothing for these
         for pod, used in self.usage().items():
             for name in named:
@@ -321,8 +323,8 @@ class Loop:
         spec = self.deployment.patched(body["spec"])
         every = (*spec["containers"], *spec["initContainers"])
         for resource, whole in (self.shape.whole or {}).items():
-            found = [one["resources"]["requests"].get(resource, 0) for one in every]
-            if sum(parse_resource(cast(Resource, resource), one) for one in found) > parse_resource(
+            amounts = [container["resources"]["requests"].get(resource, 0) for container in every]
+            if sum(parse_resource(cast(Resource, resource), amount) for amount in amounts) > parse_resource(
                 cast(Resource, resource), whole
             ):
                 what = f"spec.template.spec.resources.requests[{resource}]"
@@ -381,12 +383,13 @@ class Loop:
     def requests(self) -> dict[str, Any]:
         """The template's requests by container."""
         return {
-            one["name"]: dict(one["resources"]["requests"]) for one in self.deployment.template["containers"]
+            container["name"]: dict(container["resources"]["requests"])
+            for container in self.deployment.template["containers"]
         }
 
     def vertical(self, since: float = 0.0, until: float = math.inf) -> list[Write]:
         """The changes of requests in that time."""
-        return [one for one in self.writes if one.is_vertical and since <= one.at < until]
+        return [write for write in self.writes if write.is_vertical and since <= write.at < until]
 
     def request(self, container: str, resource: Resource = "cpu") -> int:
         """What the template requests for a container, in millicores or bytes; 0 where it requests nothing."""
@@ -396,8 +399,12 @@ class Loop:
         """The VPA's target, in millicores or bytes."""
         assert self.vpa is not None
         assert self.vpa.status.recommendation is not None
-        found = self.vpa.status.recommendation.container_recommendations or []
-        target = next(one.target for one in found if one.container_name == container)
+        recommendations = self.vpa.status.recommendation.container_recommendations or []
+        target = next(
+            recommendation.target
+            for recommendation in recommendations
+            if recommendation.container_name == container
+        )
         return parse_resource(resource, target[resource])
 
     def serves(self) -> int:
@@ -430,14 +437,14 @@ class Loop:
         assert self.hvpa.spec is not None
         joint = self.hvpa.spec.joint
         first = sum(
-            parse_resource("cpu", DEFAULT_REQUESTS["cpu"]) if one.cpu is None else one.cpu
-            for one in self.shape.uses
+            parse_resource("cpu", DEFAULT_REQUESTS["cpu"]) if use.cpu is None else use.cpu
+            for use in self.shape.uses
         )
-        found = []
-        for one in build.merged(build.SPEC, self.spec)["hpa"]["template"]["spec"]["metrics"]:
-            source = one.get("resource") or one["containerResource"]
-            found.append(Target(source["target"], source.get("container", ""), first if joint else 0))
-        return found
+        targets = []
+        for metric in build.merged(build.SPEC, self.spec)["hpa"]["template"]["spec"]["metrics"]:
+            source = metric.get("resource") or metric["containerResource"]
+            targets.append(Target(source["target"], source.get("container", ""), first if joint else 0))
+        return targets
 
 
 @dataclass(frozen=True)
@@ -464,13 +471,18 @@ class Target:
 
     def base(self, shape: Shape) -> float:
         """What an idle pod uses of it."""
-        return sum(one.base for one in shape.uses if self.container in ("", one.name))
+        return sum(use.base for use in shape.uses if self.container in ("", use.name))
 
     def share(self, shape: Shape) -> float:
         """What of the load it measures."""
-        return sum(one.share for one in shape.uses if self.container in ("", one.name))
+        return sum(use.share for use in shape.uses if self.container in ("", use.name))
 
 
 def _targets(status: VpaStatusRead) -> list[tuple[object, ...]]:
-    found = status.recommendation.container_recommendations if status.recommendation is not None else None
-    return [(one.container_name, one.target, one.uncapped_target) for one in found or ()]
+    recommendations = (
+        status.recommendation.container_recommendations if status.recommendation is not None else None
+    )
+    return [
+        (recommendation.container_name, recommendation.target, recommendation.uncapped_target)
+        for recommendation in recommendations or ()
+    ]

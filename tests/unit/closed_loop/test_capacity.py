@@ -24,9 +24,9 @@ Hook = Callable[[SimWorkload, float], None]
 
 def hvpa(weight: float, *metrics: dict[str, Any], strategy: str, **spec: Any) -> dict[str, Any]:
     """An Hvpa whose path begins with the requests that the pods have at first."""
-    found = joint(weight, *metrics, most=40, updateStrategy={"type": strategy}, **spec)
-    found["spec"]["vpa"]["template"]["spec"] = {}
-    return found
+    manifest = joint(weight, *metrics, most=40, updateStrategy={"type": strategy}, **spec)
+    manifest["spec"]["vpa"]["template"]["spec"] = {}
+    return manifest
 
 
 def pods(strategy: str, cpu: int, memory: int = GIB, **changes: Any) -> WorkloadModel:
@@ -53,9 +53,9 @@ def simulated(
     return run(spec, load, hours / 24, begin, **({"workload": workload, "step": 5.0} | changes))
 
 
-def least_spare(found: Run, since: float = 0.0) -> float:
+def least_spare(simulation: Run, since: float = 0.0) -> float:
     """The least that pods could have served beyond the demand, millicores."""
-    series = found.result.series
+    series = simulation.result.series
     spare = [have - need for have, need in zip(series.capacity, series.demand, strict=True)]
     return min(spare[int(since / series.step) :])
 
@@ -81,24 +81,24 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Callable[[Hook], None]:
 def test_pods_that_lose_readiness_are_not_gone(strategy: str, weight: int, failing: int) -> None:
     """7 of 12 pods, 3 of 7 or 8, or all of them fail their probes for 45 s at constant load."""
     blips = ((2 * HOUR, 0.0),) * failing
-    found = simulated(
+    simulation = simulated(
         hvpa(weight, metric(70), strategy=strategy),
         build.constant(4.2),
         3,
         12,
         pods(strategy, 500, blips=blips, blip_length=45.0),
     )
-    before, after = found.at(2 * HOUR - 5), found.end
+    before, after = simulation.at(2 * HOUR - 5), simulation.end
     assert before.cpu == after.cpu
     # The count that the HPA itself asks for, which is inside the overlap otherwise, may be taken.
-    assert min(found.result.series.replicas[int(2 * HOUR / 5) :]) * before.cpu >= 4200 / 0.7
+    assert min(simulation.result.series.replicas[int(2 * HOUR / 5) :]) * before.cpu >= 4200 / 0.7
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_replicas_rise_though_most_pods_lost_readiness(strategy: str) -> None:
     """The load is three times as high when 11 of 12 pods fail their probes."""
     begin = HOUR - 60
-    found = simulated(
+    simulation = simulated(
         hvpa(0, metric(70), strategy=strategy),
         build.step(4.2, begin, 12.0),
         1.2,
@@ -107,8 +107,8 @@ def test_replicas_rise_though_most_pods_lost_readiness(strategy: str) -> None:
         nodes=NodeModel(headroom="20%"),
     )
     # Less by the overlap: in place, what saturated pods called for beyond that is taken back.
-    assert min(shape.cores for when, shape in found.shapes if when >= begin + 60) >= 12 / 0.7 * 0.9
-    assert strategy != "Rollout" or min(found.result.series.replicas[int(HOUR / 5) :]) >= 30
+    assert min(shape.cores for when, shape in simulation.shapes if when >= begin + 60) >= 12 / 0.7 * 0.9
+    assert strategy != "Rollout" or min(simulation.result.series.replicas[int(HOUR / 5) :]) >= 30
 
 
 # --- pods that don't get their size ----------------------------------------------------------------------------------
@@ -132,17 +132,17 @@ def test_replicas_stay_until_pods_have_their_size(changes: dict[str, Any], more:
     canary waits for room."""
     spec = hvpa(50, metric(75), strategy="InPlace")
     spec["spec"]["updateStrategy"] |= more
-    found = simulated(
+    simulation = simulated(
         spec,
         build.constant(6.0),
         3,
         14,
         pods("InPlace", 700, **changes),
     )
-    assert least_spare(found) >= 8000 * 0.95 - 6000
+    assert least_spare(simulation) >= 8000 * 0.95 - 6000
     stay = changes.get("resize_refused", False) or ("resize_deferred" in changes and not more)
-    assert found.end.replicas >= 12 if stay else found.end.replicas <= 6
-    assert found.end.cores <= 8000 * 1.4 / 1000
+    assert simulation.end.replicas >= 12 if stay else simulation.end.replicas <= 6
+    assert simulation.end.cores <= 8000 * 1.4 / 1000
 
 
 def test_pods_that_refuse_every_resize_are_replaced_no_more_than_with_rollout() -> None:
@@ -151,9 +151,9 @@ def test_pods_that_refuse_every_resize_are_replaced_no_more_than_with_rollout() 
 
     def restarts(strategy: str, **changes: Any) -> int:
         workload = pods(strategy, 700, **changes)
-        found = simulated(hvpa(50, metric(75), strategy=strategy), load, 12, 8, workload, step=30.0)
-        assert found.result.totals.unmet_share < 0.01
-        return found.result.totals.restarts
+        simulation = simulated(hvpa(50, metric(75), strategy=strategy), load, 12, 8, workload, step=30.0)
+        assert simulation.result.totals.unmet_share < 0.01
+        return simulation.result.totals.restarts
 
     assert restarts("InPlaceOrRollout") == 0
     assert restarts("InPlaceOrRollout", resize_refused=True) <= restarts("Rollout") + 8
@@ -165,7 +165,7 @@ def test_a_starving_pod_whose_kubelet_refuses_is_replaced(hook: Callable[[Hook],
     killed = []
 
     def starve(workload: SimWorkload, now: float) -> None:
-        pod = next((one for one in workload.pods if one.serial == 3), None)
+        pod = next((pod for pod in workload.pods if pod.serial == 3), None)
         if pod is None or not pod.containers[0].running or pod.resources["app"].requests["memory"] > GIB:
             return
         killed.append(now)
@@ -176,13 +176,15 @@ def test_a_starving_pod_whose_kubelet_refuses_is_replaced(hook: Callable[[Hook],
 
     hook(starve)
     spec = hvpa(50, metric(75), strategy="InPlaceOrRollout")
-    found = simulated(spec, build.constant(6.0), 3, 12, pods("InPlaceOrRollout", 700, resize_refused=True))
+    simulation = simulated(
+        spec, build.constant(6.0), 3, 12, pods("InPlaceOrRollout", 700, resize_refused=True)
+    )
     assert max(killed) < 600
-    assert found.end.memory > GIB
+    assert simulation.end.memory > GIB
 
 
 def test_a_node_that_is_too_small_keeps_the_replicas() -> None:
-    found = simulated(
+    simulation = simulated(
         hvpa(50, metric(75), strategy="InPlace"),
         build.constant(6.0),
         2,
@@ -190,8 +192,8 @@ def test_a_node_that_is_too_small_keeps_the_replicas() -> None:
         pods("InPlace", 700),
         nodes=NodeModel(cpu=900, memory=64 * GIB),
     )
-    assert (found.end.replicas >= 12, found.end.cpu) == (True, 700)
-    assert least_spare(found) >= 8000 * 0.95 - 6000
+    assert (simulation.end.replicas >= 12, simulation.end.cpu) == (True, 700)
+    assert least_spare(simulation) >= 8000 * 0.95 - 6000
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
@@ -201,10 +203,10 @@ def test_replicas_rise_while_a_rollout_is_held(hook: Callable[[Hook], None], kin
     hook(lambda workload, now: workload.hold(paused=True, partition=99, now=now) if now == 20 else None)
     spec = hvpa(weight, metric(75), strategy="Rollout")
     spec["spec"]["targetRef"]["kind"] = kind
-    found = simulated(spec, build.step(3.6, HOUR, 7.2), 1.5, 8, pods("Rollout", 600, kind=kind))
-    assert found.at(HOUR - 5).replicas == 8
-    assert found.end.cores >= 7.2 / 0.75 * 0.95
-    assert found.end.replicas > 8
+    simulation = simulated(spec, build.step(3.6, HOUR, 7.2), 1.5, 8, pods("Rollout", 600, kind=kind))
+    assert simulation.at(HOUR - 5).replicas == 8
+    assert simulation.end.cores >= 7.2 / 0.75 * 0.95
+    assert simulation.end.replicas > 8
 
 
 # --- sizes are for demand that is known ------------------------------------------------------------------------------
@@ -213,11 +215,11 @@ def test_sizes_do_not_grow_with_replicas_that_came_before_the_vpas_first_target(
     """12 pods use twice their requests when the Hvpa is made: in the first minute 35 replicas are there, and no target
     yet. 17.1 cores are called for, for which the path has 6 x 2.9. What was called for in pods before the first target,
     and what the many pods request together, says nothing about sizes."""
-    found = simulated(
+    simulation = simulated(
         hvpa(50, metric(70), strategy=strategy), build.constant(12.0), 2, 12, pods(strategy, 500)
     )
-    assert max(shape.cpu for _, shape in found.shapes) <= 3300
-    assert found.end.cores <= 12 / 0.7 * 1.4
+    assert max(shape.cpu for _, shape in simulation.shapes) <= 3300
+    assert simulation.end.cores <= 12 / 0.7 * 1.4
 
 
 # --- metrics that measure no resource --------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ def test_a_metric_that_measures_no_resource_sets_no_size(
 ) -> None:
     """It stays at 1.25 or .4 times its target whatever is done, or a queue is nearly empty. Pods use 1 core together,
     and 50m each."""
-    found = simulated(
+    simulation = simulated(
         hvpa(50, external(**target), strategy=strategy, vpa=WITHIN),
         build.constant(10.0),
         10,
@@ -246,11 +248,11 @@ def test_a_metric_that_measures_no_resource_sets_no_size(
         pods(strategy, 600, cpu_base=50.0, cpu_per_unit=100.0),
         step=15.0,
     )
-    assert found.end.replicas == replicas
+    assert simulation.end.replicas == replicas
     needs = 50 + 1000 / replicas
-    assert all(needs <= shape.cpu <= max(600, 1.3 * needs) for _, shape in found.shapes[-1:])
-    assert max(shape.cpu for _, shape in found.shapes) <= 1400
-    assert found.result.totals.unmet_core_seconds == 0
+    assert all(needs <= shape.cpu <= max(600, 1.3 * needs) for _, shape in simulation.shapes[-1:])
+    assert max(shape.cpu for _, shape in simulation.shapes) <= 1400
+    assert simulation.result.totals.unmet_core_seconds == 0
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -267,7 +269,7 @@ def test_memory_that_no_metric_measures_asks_for_no_replicas_and_is_not_shared(
         policies = [{"containerName": "*", "minAllowed": {"memory": least}}]
         spec["spec"]["vpa"]["template"]["spec"] = {"resourcePolicy": {"containerPolicies": policies}}
     memory = {"memory_base": float(use * build.MIB)}
-    found = simulated(
+    simulation = simulated(
         spec,
         build.constant(1.0),
         10,
@@ -275,10 +277,10 @@ def test_memory_that_no_metric_measures_asks_for_no_replicas_and_is_not_shared(
         pods(strategy, 500, request_ * build.MIB, **memory),
         step=15.0,
     )
-    assert found.result.totals.ooms == 0
-    assert max(found.result.series.replicas) <= 4, "one more while pods are replaced"
-    assert found.end.replicas <= 3
-    assert use * build.MIB <= found.end.memory <= max(251, 1.25 * use) * build.MIB
+    assert simulation.result.totals.ooms == 0
+    assert max(simulation.result.series.replicas) <= 4, "one more while pods are replaced"
+    assert simulation.end.replicas <= 3
+    assert use * build.MIB <= simulation.end.memory <= max(251, 1.25 * use) * build.MIB
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -291,9 +293,9 @@ def test_an_average_value_above_the_request_rests_at_the_hpas_count(
     spec = hvpa(0, metric("600m"), strategy=strategy)
     policies = [{"containerName": "*", "controlledResources": governed}]
     spec["spec"]["vpa"]["template"]["spec"] = {"resourcePolicy": {"containerPolicies": policies}}
-    found = simulated(spec, build.constant(7.2), 4, 12, pods(strategy, request_), step=15.0)
-    assert found.end[:2] == (12, request_)
-    assert found.steps("Replicas") == []
+    simulation = simulated(spec, build.constant(7.2), 4, 12, pods(strategy, request_), step=15.0)
+    assert simulation.end[:2] == (12, request_)
+    assert simulation.steps("Replicas") == []
 
 
 # --- one broken pod --------------------------------------------------------------------------------------------------
@@ -320,14 +322,14 @@ def test_one_broken_pod_of_twenty_does_not_freeze_scaling_in(
     blips = tuple((600.0 + 150 * number, 0.0) for number in range(70)) if fate == "flaps" else ()
     if fate != "flaps":
         hook(runs_out_of_memory)
-    found = simulated(
+    simulation = simulated(
         spec,
         build.step(4.8, 2 * HOUR, 2.4),
         3,
         20,
         pods(strategy, 400, start_up=10.0, blips=blips, blip_length=50.0),
     )
-    before, after = found.at(2 * HOUR - 5), found.end
+    before, after = simulation.at(2 * HOUR - 5), simulation.end
     assert after.replicas < before.replicas
     assert after.cores <= 0.85 * before.cores
     assert after.cores >= 2.4 / 0.6 * 0.95
@@ -348,7 +350,7 @@ def test_pods_that_run_out_of_memory_all_at_once_are_not_made_fewer(strategy: st
         memory_per_unit=0.55 * GIB,
     )
     resize = "Recreate" if strategy == "Rollout" else "InPlace"
-    found = simulated(
+    simulation = simulated(
         spec,
         build.step(8.0, HOUR, 28.0),
         4,
@@ -357,11 +359,13 @@ def test_pods_that_run_out_of_memory_all_at_once_are_not_made_fewer(strategy: st
         step=15.0,
         nodes=NodeModel(headroom="20%"),
     )
-    series = found.result.series
+    series = simulation.result.series
     before = series.replicas[int(HOUR / series.step) - 1]
-    assert found.result.totals.ooms
+    assert simulation.result.totals.ooms
     assert min(series.replicas[int(HOUR / series.step) :]) >= before
-    assert not [one for one in found.result.events if one.kind == "OOM" and one.time > 1.5 * HOUR]
+    assert not [
+        event for event in simulation.result.events if event.kind == "OOM" and event.time > 1.5 * HOUR
+    ]
 
 
 # --- Additive, with an HPA on memory ---------------------------------------------------------------------------------
@@ -378,7 +382,7 @@ def test_larger_memory_removes_no_pods_that_cpu_needs(weight: int) -> None:
     request at most, so the VPA never sees how much they need."""
     spec = additive(weight, "Rollout")
     spec["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = 9
-    found = simulated(
+    simulation = simulated(
         spec,
         build.Shape(lambda at: 1.5 if at % (3 * HOUR) < HOUR / 3 else 0.3),
         24,
@@ -389,8 +393,8 @@ def test_larger_memory_removes_no_pods_that_cpu_needs(weight: int) -> None:
         nodes=NodeModel(headroom="20%"),
         step=15.0,
     )
-    assert found.end.memory > 2 * GIB
-    assert found.result.totals.unmet_share < 0.15, "9 pods, the maximum, do not serve the peaks"
+    assert simulation.end.memory > 2 * GIB
+    assert simulation.result.totals.unmet_share < 0.15, "9 pods, the maximum, do not serve the peaks"
 
 
 def test_a_kubelet_that_refuses_every_resize_causes_no_loop() -> None:
@@ -404,7 +408,7 @@ def test_a_kubelet_that_refuses_every_resize_causes_no_loop() -> None:
         memory_per_unit=0.8 * GIB,
     )
     workload = build.workload(container, start_up=20.0, resize="InPlace", resize_refused=True)
-    found = simulated(additive(80, "InPlace"), build.step(2.0, 2 * HOUR, 5.0), 5, 5, workload)
-    back = [one.time for one in found.result.events if one.reason == "RolledBack"]
+    simulation = simulated(additive(80, "InPlace"), build.step(2.0, 2 * HOUR, 5.0), 5, 5, workload)
+    back = [event.time for event in simulation.result.events if event.reason == "RolledBack"]
     assert len(back) <= 2, "one for each size"
-    assert not found.changes(3 * HOUR)
+    assert not simulation.changes(3 * HOUR)

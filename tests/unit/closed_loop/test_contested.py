@@ -20,10 +20,10 @@ WAIT = 60.0
 """Seconds that more replicas wait when they were taken away for the second time."""
 
 
-def status_and_reason(one: Decided, kind: str) -> tuple[str, str]:
+def status_and_reason(record: Decided, kind: str) -> tuple[str, str]:
     """A condition's status and reason."""
-    found = next(entry for entry in one.decision.status.conditions if entry.type == kind)
-    return found.status, found.reason
+    condition = next(entry for entry in record.decision.status.conditions if entry.type == kind)
+    return condition.status, condition.reason
 
 
 def taken_away(loop: Loop, *, replaces: bool) -> list[Decided]:
@@ -47,11 +47,11 @@ def test_a_contest_lasts_until_its_retry_time(blend: str, target: str, *, replac
     assert loop.deployment.replicas == count, "the first time they are set again at once"
     decided = taken_away(loop, replaces=replaces)
     assert len(decided) >= 2
-    for one in decided:
-        assert status_and_reason(one, "Contested") == ("True", "SetBack"), one.at
-        assert status_and_reason(one, "Ready") == ("False", "Contested"), one.at
-        assert one.decision.replicas is not None
-        assert one.decision.replicas.recommended == count
+    for record in decided:
+        assert status_and_reason(record, "Contested") == ("True", "SetBack"), record.at
+        assert status_and_reason(record, "Ready") == ("False", "Contested"), record.at
+        assert record.decision.replicas is not None
+        assert record.decision.replicas.recommended == count
     loop.run(loop.now + 1.0)
     assert 8 <= loop.deployment.replicas <= count, "and when the wait is over"
-    assert "ScalingUnblocked" not in [event.reason for one in decided for event in one.decision.events]
+    assert "ScalingUnblocked" not in [event.reason for record in decided for event in record.decision.events]

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.long
 def check_count(loop: Loop) -> None:
     """No step out leads further than one replica past what serves the load."""
     past = [
-        one for one in loop.writes if one.replicas[1] > one.replicas[0] and one.replicas[1] > one.serves + 1
+        write
+        for write in loop.writes
+        if write.replicas[1] > write.replicas[0] and write.replicas[1] > write.serves + 1
     ]
     assert past == [], loop.writes
 
@@ -73,7 +75,7 @@ def test_a_workload_at_its_target_is_not_scaled_out(which: str, weight: float, b
     (target,) = loop.targets()
     work = target.capacity(loop.deployment.sample()) - target.base(shape)
     loop = case.loop(loads.constant(4 * work / target.share(shape))).run(DAY)
-    assert all(one.replicas[1] <= 4 + 1 for one in loop.writes), loop.writes
+    assert all(write.replicas[1] <= 4 + 1 for write in loop.writes), loop.writes
     check_count(loop)
 
 
@@ -86,9 +88,13 @@ def one_pod(weight: float) -> Loop:
 
 @pytest.mark.parametrize("weight", [30, 50])
 def test_a_pod_that_is_replaced_is_not_scaled_out_until_it_is_measured(weight: float) -> None:
-    past = [one for one in one_pod(weight).writes if not one.is_vertical and one.replicas[1] > one.serves + 1]
+    past = [
+        write
+        for write in one_pod(weight).writes
+        if not write.is_vertical and write.replicas[1] > write.serves + 1
+    ]
     assert past == []
 
 
 def test_pods_that_take_the_place_of_fewer_are_not_measured_by_the_fewer() -> None:
-    assert max(one.replicas[1] for one in one_pod(30).writes) <= 6
+    assert max(write.replicas[1] for write in one_pod(30).writes) <= 6

@@ -19,10 +19,10 @@ SETTLED = 2 * HOUR
 UTILIZATION, AVERAGE_VALUE = hvpas.utilization(50), hvpas.average_value(1000)
 
 
-def rows(*found: tuple[float, int, int]) -> list[dict[str, Any]]:
+def rows(*intervals: tuple[float, int, int]) -> list[dict[str, Any]]:
     return [
         {"vpaWeight": weight, "startReplicaCount": first, "lastReplicaCount": last}
-        for weight, first, last in found
+        for weight, first, last in intervals
     ]
 
 
@@ -46,7 +46,7 @@ def additive(intervals: Any, load: Load, metric: Any = UTILIZATION, replicas: in
 
 def check_rest(loop: Loop, since: float) -> None:
     """Nothing is written from then on."""
-    written = [*loop.status_writes, *loop.desired_replicas_writes, *(one.at for one in loop.writes)]
+    written = [*loop.status_writes, *loop.desired_replicas_writes, *(write.at for write in loop.writes)]
     assert [at for at in written if at >= since] == [], loop.writes
     assert len(loop.writes) < 40
 
@@ -69,7 +69,7 @@ def test_an_hpa_of_another_tolerance_and_the_operator_do_not_write_against_each_
     loop = additive(None, loads.constant(2120), replicas=4, tolerance=0.02).run(SETTLED + HOUR)
     assert loop.deployment.replicas == 4
     check_rest(loop, SETTLED)
-    active = next(one for one in loop.hvpa.status.conditions if one.type == "HpaActive")
+    active = next(condition for condition in loop.hvpa.status.conditions if condition.type == "HpaActive")
     assert active.reason == "StaleDesiredReplicas"
 
 

@@ -39,11 +39,11 @@ def test_a_metric_that_is_wrong_by_a_factor_of_ten_for_a_minute_is_forgotten(
     loop.run(BEGIN)
     before, sizes = loop.deployment.replicas, loop.requests()
     loop.run(BEGIN + HOUR)
-    later = [one for one in loop.writes if one.at >= BEGIN]
+    later = [write for write in loop.writes if write.at >= BEGIN]
     assert loop.requests() == sizes, later
-    assert [one for one in later if one.is_vertical] == []
+    assert [write for write in later if write.is_vertical] == []
     if times > 1:
-        assert max(one.replicas[1] for one in later) > before
+        assert max(write.replicas[1] for write in later) > before
     assert abs(loop.deployment.replicas - before) <= 1, later
     if blend == "Trajectory" and times < 1:
         assert later == []
@@ -71,8 +71,8 @@ def test_a_clock_that_jumps_for_ten_minutes_and_back_scales_nothing(blend: str, 
     before, sizes = loop.deployment.replicas, loop.requests()
     loop.run(BEGIN + HOUR)
     for since, until in ((BEGIN, BEGIN + 600), (BEGIN + 900, BEGIN + HOUR)):
-        assert [one for one in loop.decisions if since <= one.at < until]
+        assert [record for record in loop.decisions if since <= record.at < until]
     assert (loop.deployment.replicas, loop.requests()) == (before, sizes), [
-        one for one in loop.writes if one.at >= BEGIN
+        write for write in loop.writes if write.at >= BEGIN
     ]
     assert loop.errors == []

@@ -35,7 +35,7 @@ def run(*uses: Use, weight: float = 0, replicas: int = 4, until: float = DAY, **
 
 
 def written(loop: Loop, since: float = 0.0) -> list[str]:
-    return [repr(one) for one in loop.writes if one.at >= since]
+    return [repr(write) for write in loop.writes if write.at >= since]
 
 
 # --- pods that hold more than their template -------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_sizes_do_not_run_away_either(weight: int, place: Place, base: int) -> N
 def test_requests_of_the_pods_themselves_hold_whatever_the_app_requests() -> None:
     """Pods of 2 cores, half of them in use by an app that requests 500m: only its request changes, to the target."""
     loop = run(APP, weight=50, whole={"cpu": "2"}, load=4000)
-    assert [one.replicas for one in loop.writes] == [(4, 4)], loop.writes
+    assert [write.replicas for write in loop.writes] == [(4, 4)], loop.writes
     assert loop.request("app") == pytest.approx(loop.recommended("app"), rel=0.05)
 
 

@@ -25,7 +25,7 @@ def noisy(units: float, percent: float, seed: int) -> build.Shape:
 @pytest.mark.parametrize("weight", [0, 50, 100])
 @pytest.mark.parametrize("percent", [3, 10])
 def test_at_constant_load_with_noise_nothing_is_written(strategy: str, weight: int, percent: int) -> None:
-    found = simulated(
+    simulation = simulated(
         hvpa(weight, metric(70), strategy=strategy),
         noisy(5.2, percent, seed=weight + percent),
         12,
@@ -33,16 +33,16 @@ def test_at_constant_load_with_noise_nothing_is_written(strategy: str, weight: i
         pods(strategy, 600),
         step=15.0,
     )
-    late = [one for one in found.result.events if one.time >= 7 * HOUR]
-    assert [one for one in late if one.kind in ("Replicas", "Requests")] == []
-    assert [one for one in found.result.events if one.kind == "Violation"] == []
+    late = [event for event in simulation.result.events if event.time >= 7 * HOUR]
+    assert [event for event in late if event.kind in ("Replicas", "Requests")] == []
+    assert [event for event in simulation.result.events if event.kind == "Violation"] == []
 
 
 @pytest.mark.parametrize("units", [3.3, 4.9])
 def test_in_place_no_pod_stays_that_larger_ones_have_replaced(units: float) -> None:
     """With noise of 10 percent. If the count waits for room beyond the sizes that were set for it, a pod too many
     stays: 6.5 and 8.9 cores, and at 3.3 units noise changes the sizes 149 times in six hours."""
-    found = simulated(
+    simulation = simulated(
         hvpa(50, metric(70), strategy="InPlace"),
         noisy(units, 10, seed=7),
         12,
@@ -50,9 +50,9 @@ def test_in_place_no_pod_stays_that_larger_ones_have_replaced(units: float) -> N
         pods("InPlace", 600),
         step=15.0,
     )
-    late = [one for one in found.result.events if one.time >= 7 * HOUR]
-    assert [one for one in late if one.kind in ("Replicas", "Requests")] == []
-    assert found.end.cores < 1.1 * units / 0.7
+    late = [event for event in simulation.result.events if event.time >= 7 * HOUR]
+    assert [event for event in late if event.kind in ("Replicas", "Requests")] == []
+    assert simulation.end.cores < 1.1 * units / 0.7
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -62,13 +62,13 @@ def test_no_step_down_is_taken_back_within_its_own_stabilization(strategy: str, 
     minutes, nor sizes of replaced pods within the six hours that lowering them takes."""
     falling, low = noisy(5.2, 5, weight), noisy(1.7, 5, weight + 1)
     load = build.Shape(lambda time: (falling if time < 2 * HOUR else low).at(time))
-    found = simulated(
+    simulation = simulated(
         hvpa(weight, metric(70), strategy=strategy), load, 12, 9, pods(strategy, 600), step=15.0
     )
-    shapes = [one for one in found.shapes if one[0] >= 2 * HOUR]
+    shapes = [timed_shape for timed_shape in simulation.shapes if timed_shape[0] >= 2 * HOUR]
     for read, wait in ((0, 300.0), (1, 6 * HOUR if strategy == "Rollout" else 300.0)):
         steps = [(when, after[read] - before[read]) for (_, before), (when, after) in pairwise(shapes)]
         lowered = [when for when, by in steps if by < 0]
         raised = [when for when, by in steps if by > 0]
         assert not [(down, up) for down in lowered for up in raised if down < up < down + wait]
-    assert found.end.cores < 0.6 * found.at(2 * HOUR - 15).cores
+    assert simulation.end.cores < 0.6 * simulation.at(2 * HOUR - 15).cores

@@ -36,9 +36,9 @@ MODES: tuple[tuple[Fields, Fields], ...] = (
 """Further fields of the HPA's axis and of the VPA's."""
 
 
-def silent(one: Decided) -> Iterator[str]:
+def silent(record: Decided) -> Iterator[str]:
     """What one decision leaves as it is without a word."""
-    decision, view = one.decision, one.decision.replicas
+    decision, view = record.decision, record.decision.replicas
     if view is None:
         return
     horizontal = [entry for entry in decision.blocked if entry.axis == "horizontal"]
@@ -57,26 +57,26 @@ def silent(one: Decided) -> Iterator[str]:
             if amount != decision.containers[name].requests.get(resource) and (name, resource) not in held:
                 yield f"{name} {resource}: {decision.containers[name].requests}, {amount} recommended"
     for entry in decision.blocked:
-        yield from _badly_reported(one, entry)
+        yield from _badly_reported(record, entry)
     blocked = next(entry for entry in decision.status.conditions if entry.type == "ScalingBlocked")
     if (blocked.status == "True") != bool(decision.blocked):
         yield f"ScalingBlocked is {blocked.status} while {len(decision.blocked)} changes are held"
 
 
-def _badly_reported(one: Decided, entry: Blocked) -> Iterator[str]:
-    wait = one.decision.recheck_after
+def _badly_reported(record: Decided, entry: Blocked) -> Iterator[str]:
+    wait = record.decision.recheck_after
     if entry.until is None:
         if entry.reason in TIMED:
             yield f"{entry} has no time"
-    elif entry.until <= instant(one.at):
+    elif entry.until <= instant(record.at):
         yield f"{entry} is over"
-    elif wait is None or instant(one.at) + wait > entry.until:
+    elif wait is None or instant(record.at) + wait > entry.until:
         yield f"nobody looks again when {entry} is over"
 
 
 def check_reported(loop: Loop) -> None:
-    found = [(f"{one.at / HOUR:.2f}h", text) for one in loop.decisions for text in silent(one)]
-    assert found == [], (len(found), loop.writes)
+    problems = [(f"{record.at / HOUR:.2f}h", text) for record in loop.decisions for text in silent(record)]
+    assert problems == [], (len(problems), loop.writes)
 
 
 @pytest.mark.parametrize("blend", BLENDS)

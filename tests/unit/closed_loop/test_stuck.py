@@ -74,7 +74,7 @@ def test_larger_pods_serve_what_there_may_be_no_more_of() -> None:
     def check(case: Case) -> None:
         held = dataclasses.replace(case, hpa=(("scaleUp", OFF),))
         loop = held.loop(loads.step(case.load, 2 * case.load, 6 * HOUR)).run(DAY)
-        assert not [one for one in loop.writes if one.replicas[1] > one.replicas[0]]
+        assert not [write for write in loop.writes if write.replicas[1] > write.replicas[0]]
         assert loop.is_served(), loop.writes
 
     check()

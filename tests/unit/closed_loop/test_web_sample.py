@@ -27,12 +27,12 @@ def test_the_sample_scales_as_it_says_whenever_the_load_begins(begin: int) -> No
     load = Load("three steps", lambda now: next(total for since, total in steps if now >= since), 5.0)
     use = Use("web", 200, 256 * MIB, memory_base=16 * MIB, memory_share=0)
     loop = Loop(hvpa["spec"], Shape((use,), 2), load)
-    for until, found in (
+    for until, expected in (
         (begin + 2 * MINUTE, (8, 200)),
         (second, (8, 200)),
         (second + 7 * MINUTE, (10, 286)),
         (third + 6 * MINUTE, (2, 286)),
     ):
         loop.run(until)
-        assert (loop.deployment.replicas, loop.request("web")) == found, loop.writes
+        assert (loop.deployment.replicas, loop.request("web")) == expected, loop.writes
     assert loop.vertical(until=second) == []

@@ -49,8 +49,8 @@ class Use:
         """The container as it is first written."""
         amounts = {"cpu": None if self.cpu is None else f"{self.cpu}m", "memory": self.memory}
         requests = {name: str(amount) for name, amount in amounts.items() if amount is not None}
-        found: dict[str, Any] = {"name": self.name, "resources": {"requests": requests}}
-        return found | {"restartPolicy": "Always"} if self.place == "native" else found
+        container: dict[str, Any] = {"name": self.name, "resources": {"requests": requests}}
+        return container | {"restartPolicy": "Always"} if self.place == "native" else container
 
     def millicores(self, load: float, now: float) -> float:
         """What a pod's container uses where the pod has so many millicores of load."""
@@ -73,27 +73,27 @@ class Shape:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(one.name for one in self.uses)
+        return frozenset(use.name for use in self.uses)
 
     @property
     def mine(self) -> tuple[Use, ...]:
         """The containers of the template, which an Hvpa can scale."""
-        return tuple(one for one in self.uses if one.place == "template")
+        return tuple(use for use in self.uses if use.place == "template")
 
     def template(self) -> dict[str, Any]:
         """The pod template's spec."""
         spec: dict[str, Any] = {
-            "containers": [one.container for one in self.mine],
-            "initContainers": [one.container for one in self.uses if one.place == "native"],
+            "containers": [use.container for use in self.mine],
+            "initContainers": [use.container for use in self.uses if use.place == "native"],
         }
         return spec if self.whole is None else spec | {"resources": {"requests": dict(self.whole)}}
 
     def admitted(self, template: Mapping[str, Any]) -> dict[str, Any]:
         """A pod's spec, made of the template: what webhooks and the LimitRange make of it."""
-        injected = [one.container for one in self.uses if one.place == "injected"]
+        injected = [use.container for use in self.uses if use.place == "injected"]
         return dict(template) | {
-            "containers": [_defaulted(one) for one in (*template["containers"], *injected)],
-            "initContainers": [_defaulted(one) for one in template["initContainers"]],
+            "containers": [_defaulted(container) for container in (*template["containers"], *injected)],
+            "initContainers": [_defaulted(container) for container in template["initContainers"]],
         }
 
 
@@ -185,7 +185,7 @@ class Deployment:
     # --- time --------------------------------------------------------------------------------------------------------
     def next_change(self, now: float) -> float:
         """When something happens next without anybody's doing: a pod is ready, a rollout's deadline passes."""
-        coming = [one.ready_at for one in self.pods if one.ready_at > now]
+        coming = [pod.ready_at for pod in self.pods if pod.ready_at > now]
         if not self._complete(now) and self._moved_at + PROGRESS_DEADLINE > now:
             coming.append(self._moved_at + PROGRESS_DEADLINE)
         return min(coming, default=math.inf)
@@ -195,7 +195,7 @@ class Deployment:
         before = self._ready
         while self._resize(now) or self._replace(now):
             self._moved_at = now
-        self._ready = tuple(one.is_ready(now) for one in self.pods)
+        self._ready = tuple(pod.is_ready(now) for pod in self.pods)
         if self._ready != before:
             self._moved_at = now
             self.version += 1
@@ -204,7 +204,7 @@ class Deployment:
 
     def ready(self, now: float) -> list[Running]:
         """The pods that serve."""
-        return [one for one in self.pods if one.is_ready(now)]
+        return [pod for pod in self.pods if pod.is_ready(now)]
 
     # --- writes ------------------------------------------------------------------------------------------------------
     def patch(self, body: Mapping[str, Any], now: float) -> None:
@@ -235,7 +235,7 @@ class Deployment:
 
     # --- the Deployment's controller, with its defaults: 25 percent more, 25 percent missing -------------------------
     def _resize(self, now: float) -> bool:
-        current = [one for one in self.pods if one.revision == self._revision]
+        current = [pod for pod in self.pods if pod.revision == self._revision]
         rolling = len(current) < len(self.pods)
         allowed = self.replicas + (math.ceil(self.replicas / 4) if rolling else 0)
         missing = min(allowed - len(self.pods), self.replicas - len(current))
@@ -246,16 +246,16 @@ class Deployment:
         return missing > 0 or bool(surplus)
 
     def _replace(self, now: float) -> bool:
-        old = self._leaving([one for one in self.pods if one.revision != self._revision], now)
+        old = self._leaving([pod for pod in self.pods if pod.revision != self._revision], now)
         least = self.replicas - self.replicas // 4
         spare = max(0, len(self.ready(now)) - least)
-        leaving = [one for one in old if not one.is_ready(now)]
-        leaving += [one for one in old if one.is_ready(now)][:spare]
+        leaving = [pod for pod in old if not pod.is_ready(now)]
+        leaving += [pod for pod in old if pod.is_ready(now)][:spare]
         self._delete(leaving)
         return bool(leaving)
 
     def _leaving(self, pods: list[Running], now: float) -> list[Running]:
-        return sorted(pods, key=lambda one: (one.is_ready(now), -one.created, one.name))
+        return sorted(pods, key=lambda pod: (pod.is_ready(now), -pod.created, pod.name))
 
     def _create(self, now: float) -> None:
         self._made += 1
@@ -265,14 +265,14 @@ class Deployment:
         self.version += 1
 
     def _delete(self, pods: list[Running]) -> None:
-        self.pods = [one for one in self.pods if one not in pods]
+        self.pods = [pod for pod in self.pods if pod not in pods]
         self.version += bool(pods)
 
     # --- reads -------------------------------------------------------------------------------------------------------
     def read(self, now: float) -> tuple[Workload, tuple[Pod, ...]]:
         """The Deployment and its pods; the very same objects until something changes."""
         if self._read is None or self._read[0] != self.version:
-            pods = tuple(one.read(now) for one in self.pods)
+            pods = tuple(pod.read(now) for pod in self.pods)
             self._read = self.version, msgspec.convert(self._document(now), Workload), pods
         return self._read[1], self._read[2]
 
@@ -281,11 +281,11 @@ class Deployment:
         return Running("sample", 0.0, 0.0, self._revision, self.shape.admitted(self.template)).read(0.0)
 
     def _complete(self, now: float) -> bool:
-        current = [one for one in self.pods if one.revision == self._revision]
+        current = [pod for pod in self.pods if pod.revision == self._revision]
         return len(current) == len(self.pods) == len(self.ready(now)) == self.replicas
 
     def _document(self, now: float) -> dict[str, Any]:
-        current = [one for one in self.pods if one.revision == self._revision]
+        current = [pod for pod in self.pods if pod.revision == self._revision]
         ready = len(self.ready(now))
         return {
             "kind": "Deployment",
@@ -337,14 +337,14 @@ class Deployment:
 
 
 def _merged(containers: list[dict[str, Any]], changes: Any) -> list[dict[str, Any]]:
-    by_name = {one["name"]: one["resources"] for one in changes}
-    found = []
-    for one in containers:
-        resources = dict(one["resources"])
-        for section, values in by_name.get(one["name"], {}).items():
+    by_name = {change["name"]: change["resources"] for change in changes}
+    merged = []
+    for container in containers:
+        resources = dict(container["resources"])
+        for section, values in by_name.get(container["name"], {}).items():
             resources[section] = {**resources.get(section, {}), **values}
-        found.append(one | {"resources": resources})
-    return found
+        merged.append(container | {"resources": resources})
+    return merged
 
 
 __all__ = ["GIB", "MIB", "Deployment", "Shape", "Use", "instant"]

@@ -23,17 +23,19 @@ def resources(name: str) -> list[str]:
 @cache
 def objects(name: str) -> list[Json]:
     """All objects of a folder, those of folders that it refers to included."""
-    found: list[Json] = []
+    documents: list[Json] = []
     for entry in resources(name):
         path = CONFIG / name / entry
         if path.is_dir():
-            found += objects(str(path.resolve().relative_to(CONFIG)))
+            documents += objects(str(path.resolve().relative_to(CONFIG)))
         else:
-            found += [document for document in yaml.load_all(path.read_text(), yaml.CSafeLoader) if document]
-    return found
+            documents += [
+                document for document in yaml.load_all(path.read_text(), yaml.CSafeLoader) if document
+            ]
+    return documents
 
 
 def only(name: str, kind: str, object_name: str) -> Json:
     """The one object of a kind and name in a folder."""
-    (found,) = (o for o in objects(name) if (o["kind"], o["metadata"]["name"]) == (kind, object_name))
-    return found
+    (document,) = (o for o in objects(name) if (o["kind"], o["metadata"]["name"]) == (kind, object_name))
+    return document

@@ -21,7 +21,7 @@ def test_flags_port_and_certificate_fit_together() -> None:
     (port,) = CONTAINER["ports"]
     assert (command, args.all_namespaces) == ("dashboard", True)
     assert parse_address(args.secure_bind_address) == (None, port["containerPort"])
-    mounts = {one["name"]: one["mountPath"] for one in CONTAINER["volumeMounts"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
     assert mounts == {"tls": str(args.cert_dir), "what-ifs": "/tmp"}
     (served,) = only("dashboard", "Service", "hvpa-dashboard")["spec"]["ports"]
     assert served["targetPort"] == CONTAINER["readinessProbe"]["httpGet"]["port"] == port["name"]

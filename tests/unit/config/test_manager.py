@@ -30,8 +30,8 @@ def _settings(arguments: list[str]) -> RunSettings:
 
 def _patch(folder: str) -> list[Json]:
     """The changes of the Deployment that a variant makes."""
-    found: list[Json] = yaml.safe_load((CONFIG / folder / "deployment_patch.yaml").read_text())
-    return found
+    changes: list[Json] = yaml.safe_load((CONFIG / folder / "deployment_patch.yaml").read_text())
+    return changes
 
 
 def test_every_file_is_listed_in_its_kustomization() -> None:
@@ -52,9 +52,9 @@ def test_every_file_is_listed_in_its_kustomization() -> None:
 
 
 def test_the_default_has_crd_rights_and_operator() -> None:
-    found = {(one["kind"], one["metadata"]["name"]) for one in objects("default")}
-    assert ("CustomResourceDefinition", "hvpas.autoscaling.k8s.io") in found
-    assert {("Namespace", "hvpa-system"), ("ClusterRole", "hvpa-operator"), ("Deployment", "hvpa")} <= found
+    names = {(document["kind"], document["metadata"]["name"]) for document in objects("default")}
+    assert ("CustomResourceDefinition", "hvpas.autoscaling.k8s.io") in names
+    assert {("Namespace", "hvpa-system"), ("ClusterRole", "hvpa-operator"), ("Deployment", "hvpa")} <= names
 
 
 def test_the_arguments_are_flags_of_hvpa_run_and_elect_a_leader() -> None:
@@ -106,7 +106,7 @@ def test_two_replicas_survive_a_drained_node() -> None:
         "selector": selector,
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
-    assert all(one["labelSelector"] == selector for one in POD["topologySpreadConstraints"])
+    assert all(constraint["labelSelector"] == selector for constraint in POD["topologySpreadConstraints"])
     assert CONTAINER["resources"].keys() == {"requests", "limits"}
 
 
@@ -129,7 +129,7 @@ def test_the_network_policy_is_on_the_operator_s_pods_and_names_their_ports() ->
     named = {port["port"] for rule in spec["ingress"] for port in rule["ports"]}
     assert named == {port["name"] for port in CONTAINER["ports"]}
     assert all(rule["from"] for rule in spec["ingress"]), "an absent or empty `from` lets everybody in"
-    assert not [one for one in objects("default") if one["kind"] == "NetworkPolicy"]
+    assert not [document for document in objects("default") if document["kind"] == "NetworkPolicy"]
 
 
 def test_the_network_policy_of_the_dashboard_is_on_its_pod_and_names_its_port() -> None:
@@ -165,14 +165,14 @@ def test_the_operator_may_ask_for_reviews_and_nothing_more() -> None:
 def test_who_scrapes_may_get_the_metrics_and_nothing_more() -> None:
     rules = only("secure-metrics", "ClusterRole", "hvpa-metrics-reader")["rules"]
     assert rules == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
-    bound = {one["roleRef"]["name"] for one in objects("secure-metrics") if "roleRef" in one}
+    bound = {document["roleRef"]["name"] for document in objects("secure-metrics") if "roleRef" in document}
     assert "hvpa-metrics-reader" not in bound  # to whom is for the administrator to say
 
 
 def test_the_flags_are_those_of_hvpa_run_and_the_certificate_is_where_they_say() -> None:
     patch = _patch("secure-metrics")
-    settings = _settings([one["value"] for one in patch if one["path"] == ARGUMENT])
-    added: dict[str, Any] = {one["path"].rpartition("/")[2]: one["value"] for one in patch}
+    settings = _settings([change["value"] for change in patch if change["path"] == ARGUMENT])
+    added: dict[str, Any] = {change["path"].rpartition("/")[2]: change["value"] for change in patch}
     (mount,), (volume,) = added["volumeMounts"], added["volumes"]
     assert settings.metrics_secure
     assert settings.metrics_cert_dir == mount["mountPath"]
@@ -182,7 +182,7 @@ def test_the_flags_are_those_of_hvpa_run_and_the_certificate_is_where_they_say()
 
 
 def test_by_default_the_metrics_are_open_and_no_review_is_allowed() -> None:
-    assert not [one for one in objects("default") if "metrics-auth" in one["metadata"]["name"]]
+    assert not [document for document in objects("default") if "metrics-auth" in document["metadata"]["name"]]
     assert "--metrics-secure" not in FLAGS
 
 
@@ -190,7 +190,7 @@ def test_by_default_the_metrics_are_open_and_no_review_is_allowed() -> None:
 def test_every_file_of_the_sharded_variant_is_used() -> None:
     folder = CONFIG / "sharded"
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    named = {*kustomization["resources"], *(one["path"] for one in kustomization["patches"])}
+    named = {*kustomization["resources"], *(patch["path"] for patch in kustomization["patches"])}
     files = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
     assert named == files | {"../default"}
 
@@ -205,7 +205,9 @@ def test_the_sharded_variant_asks_for_more_shards_than_replicas() -> None:
 
 
 def test_the_rights_of_the_sharded_variant_are_on_leases_of_its_own_namespace() -> None:
-    role, binding = (one for one in objects("sharded") if one["metadata"]["name"] == "hvpa-shards")
+    role, binding = (
+        document for document in objects("sharded") if document["metadata"]["name"] == "hvpa-shards"
+    )
     assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "hvpa-system")
     (rule,) = role["rules"]
     assert (rule["apiGroups"], rule["resources"]) == (["coordination.k8s.io"], ["leases"])

@@ -15,11 +15,11 @@ from tests.unit.config.folders import CONFIG, Json, objects, only
 
 KIND = "ValidatingAdmissionPolicy"
 BINDING = "ValidatingAdmissionPolicyBinding"
-POLICIES = [one for one in objects("policy") if one["kind"] == KIND]
+POLICIES = [document for document in objects("policy") if document["kind"] == KIND]
 """The samples: those on Hvpas."""
 OPERATORS = only("operator-policy", KIND, "hvpa-operator")
 """The one on the operator's account."""
-IDS = [one["metadata"]["name"] for one in POLICIES]
+IDS = [policy["metadata"]["name"] for policy in POLICIES]
 
 
 def _compared(name: str) -> set[str]:
@@ -40,12 +40,13 @@ def test_the_bounds_are_judged_where_they_or_what_they_bound_change() -> None:
 
 def test_all_kinds_that_can_be_scaled_are_known() -> None:
     variables = {
-        one["name"]: one["expression"] for one in only("policy", KIND, "hvpa-target")["spec"]["variables"]
+        variable["name"]: variable["expression"]
+        for variable in only("policy", KIND, "hvpa-target")["spec"]["variables"]
     }
     assert set(re.findall(r"'(\w+)': '", variables["resource"])) == set(KINDS)
     in_apps = re.search(r"kind in \[(.*?)\]", variables["group"])
     assert in_apps is not None
-    assert re.findall(r"\w+", in_apps[1]) == [one.name for one in KINDS.values() if one.group == "apps"]
+    assert re.findall(r"\w+", in_apps[1]) == [kind.name for kind in KINDS.values() if kind.group == "apps"]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=IDS)
@@ -69,14 +70,17 @@ def test_the_operator_s_own_policy_is_on_its_account_and_knows_its_annotations()
     }
     assert OPERATORS["spec"]["paramKind"] == {"apiVersion": "v1", "kind": "ServiceAccount"}
     spec = OPERATORS["spec"]
-    variables = {one["name"]: one["expression"] for one in spec["variables"]}
-    own = {f"'{one}'" for one in (LAST_APPLIED, ROLLOUT, "deprecated.daemonset.template.generation")}
+    variables = {variable["name"]: variable["expression"] for variable in spec["variables"]}
+    own = {
+        f"'{annotation}'"
+        for annotation in (LAST_APPLIED, ROLLOUT, "deprecated.daemonset.template.generation")
+    }
     assert set(re.split(r"[\[\],\s]+", variables["own"].strip("[]"))) == own
     rights = only("rbac", "ClusterRole", "hvpa-operator")["rules"]
     for rule in spec["matchConstraints"]["resourceRules"]:
         assert rule["operations"] == ["UPDATE"]
         assert {"apiGroups": rule["apiGroups"], "resources": rule["resources"]} in [
-            {key: value for key, value in one.items() if key != "verbs"} for one in rights
+            {key: value for key, value in right.items() if key != "verbs"} for right in rights
         ]
 
 
@@ -85,21 +89,26 @@ def test_without_the_account_nobody_is_confined() -> None:
     assert reference["parameterNotFoundAction"] == "Allow"
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, OPERATORS], ids=lambda one: str(one["metadata"]["name"]))
+@pytest.mark.parametrize("policy", [*POLICIES, OPERATORS], ids=lambda policy: str(policy["metadata"]["name"]))
 def test_a_policy_denies_and_says_why(policy: Json) -> None:
     name = policy["metadata"]["name"]
     (binding,) = (
-        one
+        document
         for folder in ("policy", "operator-policy")
-        for one in objects(folder)
-        if (one["kind"], one["metadata"]["name"]) == (BINDING, name)
+        for document in objects(folder)
+        if (document["kind"], document["metadata"]["name"]) == (BINDING, name)
     )
     assert (binding["spec"]["policyName"], binding["spec"]["validationActions"]) == (name, ["Deny"])
-    assert all("message" in one or "messageExpression" in one for one in policy["spec"]["validations"])
+    assert all(
+        "message" in validation or "messageExpression" in validation
+        for validation in policy["spec"]["validations"]
+    )
 
 
 def test_the_operator_s_own_is_installed_by_default_and_the_samples_are_not() -> None:
-    found = [one["metadata"]["name"] for one in objects("default") if "Admission" in one["kind"]]
-    assert found == ["hvpa-operator", "hvpa-operator"]
+    names = [
+        document["metadata"]["name"] for document in objects("default") if "Admission" in document["kind"]
+    ]
+    assert names == ["hvpa-operator", "hvpa-operator"]
     for path in CONFIG.glob("*/kustomization.yaml"):
         assert "../policy" not in path.read_text()

@@ -18,12 +18,12 @@ ROLES = [
 
 
 def _rights(role: Json) -> dict[tuple[str, str], set[str]]:
-    found: dict[tuple[str, str], set[str]] = {}
+    rights: dict[tuple[str, str], set[str]] = {}
     for rule in role["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
-                found.setdefault((group, resource), set()).update(rule["verbs"])
-    return found
+                rights.setdefault((group, resource), set()).update(rule["verbs"])
+    return rights
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: str(role["metadata"]["name"]))
@@ -43,21 +43,21 @@ def test_the_operator_may_watch_what_it_watches_and_nothing_else() -> None:
     for resource in (*WATCHED, *ON_DEMAND):
         _, prefix, *group = resource.api.split("/")
         watched.add((group[0] if prefix == "apis" else "", resource.plural))
-    for one in watched:
-        assert rights[one] >= {"list", "watch"}
+    for group_resource in watched:
+        assert rights[group_resource] >= {"list", "watch"}
     measured = ("metrics.k8s.io", "pods")
     assert rights[measured] == {"list"}
-    reading = {one for one, verbs in rights.items() if verbs & {"get", "list", "watch"}}
+    reading = {group_resource for group_resource, verbs in rights.items() if verbs & {"get", "list", "watch"}}
     assert reading == {*watched, measured}
 
 
 def test_the_operator_may_create_and_delete_recommenders_and_create_sizes_only() -> None:
     rights = _rights(only("rbac", "ClusterRole", "hvpa-operator"))
-    assert {one for one, verbs in rights.items() if "delete" in verbs} == {
+    assert {group_resource for group_resource, verbs in rights.items() if "delete" in verbs} == {
         ("autoscaling", "horizontalpodautoscalers"),
         ("autoscaling.k8s.io", "verticalpodautoscalers"),
     }
-    assert {one for one, verbs in rights.items() if "create" in verbs} == {
+    assert {group_resource for group_resource, verbs in rights.items() if "create" in verbs} == {
         ("autoscaling", "horizontalpodautoscalers"),
         ("autoscaling.k8s.io", "verticalpodautoscalers"),
         ("autoscaling.k8s.io", "hvpasizes"),
@@ -82,9 +82,9 @@ def test_the_dashboard_changes_nothing() -> None:
 
 def test_bindings_give_the_operators_roles_to_its_service_account() -> None:
     account = only("manager", "ServiceAccount", "hvpa")["metadata"]
-    found = [one for one in objects("rbac") if one["kind"].endswith("Binding")]
-    bindings = [one for one in found if one["metadata"]["name"] != "hvpa-lease-viewer"]
-    assert {one["roleRef"]["name"] for one in bindings} == {"hvpa-operator", "hvpa-leader-election"}
+    all_bindings = [document for document in objects("rbac") if document["kind"].endswith("Binding")]
+    bindings = [binding for binding in all_bindings if binding["metadata"]["name"] != "hvpa-lease-viewer"]
+    assert {binding["roleRef"]["name"] for binding in bindings} == {"hvpa-operator", "hvpa-leader-election"}
     for binding in bindings:
         assert binding["subjects"] == [
             {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
@@ -94,11 +94,11 @@ def test_bindings_give_the_operators_roles_to_its_service_account() -> None:
 def test_every_user_may_read_whether_the_operator_is_alive_and_nothing_else() -> None:
     users = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]
     bound = [
-        one
-        for one in (*objects("rbac"), *objects("sharded"), *objects("dashboard"))
-        if one.get("subjects") == users
+        document
+        for document in (*objects("rbac"), *objects("sharded"), *objects("dashboard"))
+        if document.get("subjects") == users
     ]
-    assert {one["roleRef"]["name"] for one in bound} == {"hvpa-lease-viewer", "hvpa-shards-viewer"}
+    assert {binding["roleRef"]["name"] for binding in bound} == {"hvpa-lease-viewer", "hvpa-shards-viewer"}
     for folder, name in (("rbac", "hvpa-lease-viewer"), ("sharded", "hvpa-shards-viewer")):
         (rule,) = only(folder, "Role", name)["rules"]
         assert (rule["apiGroups"], rule["resources"], rule["verbs"]) == (

@@ -12,13 +12,13 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.weight import Bounds, weight_intervals
 from tests.unit.config.folders import Json, objects
 
-SAMPLES = [one for one in objects("samples") if one["kind"] == "Hvpa"]
-IDS = [one["metadata"]["name"] for one in SAMPLES]
+SAMPLES = [document for document in objects("samples") if document["kind"] == "Hvpa"]
+IDS = [sample["metadata"]["name"] for sample in SAMPLES]
 
 
 def _spec(name: str) -> HvpaSpec:
-    (found,) = (one for one in SAMPLES if one["metadata"]["name"] == name)
-    return HvpaSpec.model_validate(found["spec"])
+    (sample,) = (sample for sample in SAMPLES if sample["metadata"]["name"] == name)
+    return HvpaSpec.model_validate(sample["spec"])
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
@@ -28,7 +28,9 @@ def test_a_sample_is_valid(sample: Json) -> None:
 
 
 def test_no_two_samples_share_a_target_or_a_name() -> None:
-    targets = [(one["spec"]["targetRef"]["kind"], one["spec"]["targetRef"]["name"]) for one in SAMPLES]
+    targets = [
+        (sample["spec"]["targetRef"]["kind"], sample["spec"]["targetRef"]["name"]) for sample in SAMPLES
+    ]
     assert len(set(targets)) == len(targets)
     assert len(set(IDS)) == len(IDS)
 
@@ -47,9 +49,13 @@ def test_gardeners_fractions_are_percentages() -> None:
 
 
 def test_named_recommenders_only_recommend() -> None:
-    found = {one["kind"]: one for one in objects("samples") if one["metadata"]["name"].startswith("worker-")}
+    by_kind = {
+        document["kind"]: document
+        for document in objects("samples")
+        if document["metadata"]["name"].startswith("worker-")
+    }
     worker = _spec("worker")
-    hpa, vpa = found["HorizontalPodAutoscaler"], found["VerticalPodAutoscaler"]
+    hpa, vpa = by_kind["HorizontalPodAutoscaler"], by_kind["VerticalPodAutoscaler"]
     assert (worker.hpa.name, worker.vpa.name) == (hpa["metadata"]["name"], vpa["metadata"]["name"])
     assert hpa["spec"]["scaleTargetRef"] == {
         "apiVersion": "autoscaling.k8s.io/v1alpha1",

@@ -53,8 +53,11 @@ def _mebibytes(count: int) -> int:
 
 def amounts(cpu: int | None, memory: int | None) -> dict[str, str]:
     """A resource list."""
-    found = {"cpu": None if cpu is None else f"{cpu}m", "memory": None if memory is None else str(memory)}
-    return {name: value for name, value in found.items() if value is not None}
+    quantities = {
+        "cpu": None if cpu is None else f"{cpu}m",
+        "memory": None if memory is None else str(memory),
+    }
+    return {name: value for name, value in quantities.items() if value is not None}
 
 
 @cache
@@ -117,14 +120,16 @@ def intervals(draw: st.DrawFn, limits: Limits) -> list[dict[str, Any]] | None:
         return None
     if kind < 4:
         return [{"vpaWeight": draw(weights)}]
-    found: list[dict[str, Any]] = []
+    drawn_intervals: list[dict[str, Any]] = []
     first = 1
     for _ in range(draw(st.integers(1, 3))):
         start = first + draw(st.integers(0, 1))
         last = start + draw(st.integers(0, 5))
-        found.append({"vpaWeight": draw(weights), "startReplicaCount": start, "lastReplicaCount": last})
+        drawn_intervals.append(
+            {"vpaWeight": draw(weights), "startReplicaCount": start, "lastReplicaCount": last}
+        )
         first = last
-    return found
+    return drawn_intervals
 
 
 @cache
@@ -136,7 +141,7 @@ def policies(draw: st.DrawFn) -> dict[str, Any]:
     upper_memory = draw(st.none() | memories())
     if upper_memory is not None and memory is not None:
         upper_memory = max(memory, upper_memory)
-    found: dict[str, Any] = {
+    policy: dict[str, Any] = {
         "containerName": draw(st.sampled_from(("*", *CONTAINERS))),
         "minAllowed": amounts(cpu, memory),
         "maxAllowed": amounts(upper_cpu, upper_memory),
@@ -145,8 +150,8 @@ def policies(draw: st.DrawFn) -> dict[str, Any]:
     }
     controlled = draw(st.sampled_from([None, None, ["cpu", "memory"], ["memory"], []]))
     if controlled is not None:
-        found["controlledResources"] = controlled
-    return found
+        policy["controlledResources"] = controlled
+    return policy
 
 
 _MAX_STEP = st.none() | st.fixed_dictionaries(
@@ -224,7 +229,7 @@ def statuses(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
         flag = draw(st.booleans())
         legacy = {"lastScaling": {"lastScaleTime": when}} if when else {}
         return {**legacy, "overrideScaleUpStabilization": flag}
-    names = [one.name for one in workload.spec.template.spec.containers]
+    names = [container.name for container in workload.spec.template.spec.containers]
     horizontal = {"lastScaleTime": draw(times()), "appliedFrom": draw(_SPENT), "setBack": draw(_SET_BACK)}
     if horizontal["appliedFrom"] and draw(_STANDS):
         horizontal["appliedFrom"] = {**horizontal["appliedFrom"], "replicas": workload.spec.replicas}
@@ -261,7 +266,10 @@ def _spent_target(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
     container, resource = draw(st.sampled_from(CONTAINERS)), draw(st.sampled_from(["cpu", "memory"]))
     unit = "m" if resource == "cpu" else "Mi"
     request: Any = f"{draw(_AMOUNT)}{unit}"
-    present = {one.name: one.resources.requests for one in workload.spec.template.spec.containers}
+    present = {
+        pod_container.name: pod_container.resources.requests
+        for pod_container in workload.spec.template.spec.containers
+    }
     if draw(_STANDS):
         request = present.get(container, {}).get(resource, request)
     return {
@@ -304,17 +312,17 @@ def vpas(draw: st.DrawFn) -> Vpa:
 @st.composite
 def pods(draw: st.DrawFn, workload: Workload) -> tuple[Pod, ...]:
     """Pods of the workload: ready or not, killed for memory or not."""
-    found = []
-    templates = [_as_dict(one) for one in workload.spec.template.spec.containers]
+    drawn_pods = []
+    templates = [_as_dict(container) for container in workload.spec.template.spec.containers]
     for index in range(draw(st.integers(0, min(workload.spec.replicas, 3)))):
         name = f"web-{index}"
         killed = draw(st.sampled_from([None, None, None, None, -30, -3600]))
         if killed is None:
-            found.append(build.pod(name, draw(st.booleans()), containers=templates))
+            drawn_pods.append(build.pod(name, draw(st.booleans()), containers=templates))
         else:
             when = NOW + dt.timedelta(seconds=killed)
-            found.append(build.oom_killed(when, name, draw(st.sampled_from(CONTAINERS)), templates))
-    return tuple(found)
+            drawn_pods.append(build.oom_killed(when, name, draw(st.sampled_from(CONTAINERS)), templates))
+    return tuple(drawn_pods)
 
 
 def _as_dict(container: Any) -> dict[str, Any]:
@@ -339,7 +347,7 @@ def objects(draw: st.DrawFn, limits: Limits = ANYTHING) -> Objects:
     """Everything that belongs to one Hvpa."""
     workload = draw(workloads())
     hpa = draw(mostly(hpas(max(1, workload.spec.replicas))))
-    seen = build.objects(
+    inputs = build.objects(
         build.hvpa(draw(specs(limits)), draw(statuses(workload))), workload, hpa, draw(mostly(vpas())), ()
     )
-    return replace(seen, pods=draw(pods(workload)))
+    return replace(inputs, pods=draw(pods(workload)))

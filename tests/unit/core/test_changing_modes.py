@@ -36,16 +36,16 @@ class Namespace:
         """What one of them decides on what there is."""
         index = NAMES.index(name)
         others = [
-            OtherHvpa(one, mode == "Apply", True, True, build.at(minutes=NAMES.index(one)))
-            for one, mode in self.modes.items()
-            if one != name
+            OtherHvpa(other_name, mode == "Apply", True, True, build.at(minutes=NAMES.index(other_name)))
+            for other_name, mode in self.modes.items()
+            if other_name != name
         ]
         created = build.stamp(build.at(minutes=index))
         metadata = {"name": name, "uid": f"uid-of-{name}", "creationTimestamp": created}
         objects = Objects(
             hvpa=build.hvpa({"mode": self.modes[name]}, metadata=metadata),
             workload=build.workload(),
-            others=tuple(sorted(others, key=lambda one: one.rank)),
+            others=tuple(sorted(others, key=lambda other: other.rank)),
             hpas=tuple(self.hpas.values()),
             vpas=tuple(self.vpas.values()),
         )
@@ -69,8 +69,8 @@ class Namespace:
         for _ in range(6):
             changes = 0
             for name in order.sample(NAMES, len(NAMES)):
-                for one in self.decide(name).owned:
-                    self.change(one)
+                for change in self.decide(name).owned:
+                    self.change(change)
                     changes += 1
             if not changes:
                 return
@@ -89,7 +89,7 @@ def test_they_come_to_rest_with_one_hpa(changes: list[tuple[str, str]], order: r
     for name, mode in changes:
         space.modes[name] = mode
         space.settle(order)
-        applying = [one for one, what in space.modes.items() if what == "Apply"]
+        applying = [hvpa_name for hvpa_name, what in space.modes.items() if what == "Apply"]
         if len(applying) > 1:
             continue  # neither scales
         assert len(space.hpas) == 1

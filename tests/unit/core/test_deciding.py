@@ -80,8 +80,10 @@ def example_1(replicas: int, desired: int, targets: Mapping[str, str]) -> Object
     measured = [{"name": name, "current": {"averageUtilization": current}} for name in ("memory", "cpu")]
     of_hpa = {
         "metadata": {"labels": {"key1": "value1"}},
-        "spec": {"metrics": [{"type": "Resource", "resource": one} for one in metrics]},
-        "status": {"currentMetrics": [{"type": "Resource", "resource": one} for one in measured]},
+        "spec": {"metrics": [{"type": "Resource", "resource": metric} for metric in metrics]},
+        "status": {
+            "currentMetrics": [{"type": "Resource", "resource": measurement} for measurement in measured]
+        },
     }
     of_vpa = {
         "metadata": {"labels": {"key2": "value2"}},
@@ -96,8 +98,8 @@ def example_1(replicas: int, desired: int, targets: Mapping[str, str]) -> Object
 
 
 def resources(decision: Decision, name: str = "resource-consumer") -> tuple[dict[Any, int], dict[Any, int]]:
-    found = decision.containers[name]
-    return dict(found.requests), dict(found.limits)
+    container = decision.containers[name]
+    return dict(container.requests), dict(container.limits)
 
 
 def replicas(decision: Decision) -> int:
@@ -137,13 +139,13 @@ def test_example_1_min_change_of_three_bytes_lets_any_change_of_memory_through()
 
 
 def test_example_1_lowers_requests_in_its_maintenance_window_only() -> None:
-    seen = example_1(3, 3, {"cpu": "500m", "memory": "200Mi"})
-    decision = build.decided(seen)
+    objects = example_1(3, 3, {"cpu": "500m", "memory": "200Mi"})
+    decision = build.decided(objects)
     held = [(entry.reason, entry.until) for entry in decision.blocked]
     assert held == [("MaintenanceWindow", at(hours=12))]
     assert decision.recheck_after == dt.timedelta(hours=12)
     # 1Gi - (1Gi - 200Mi) x 0.6 = 555325030.4 bytes; minAllowed 400Mi is below
-    assert resources(build.decided(seen, at(hours=12)))[0]["memory"] == 555_326_000
+    assert resources(build.decided(objects, at(hours=12)))[0]["memory"] == 555_326_000
 
 
 @pytest.mark.parametrize(
@@ -192,8 +194,8 @@ def test_example_3_is_all_vertical_once_all_replicas_are_there() -> None:
     limited = [{"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}]
     spec = {"replicas": 10, "weightBasedScalingIntervals": intervals((0, 1, 3), (0.6, 4, 10))}
     hpa = build.hpa(10, 80, {"status": {"conditions": limited}}, replicas=10)
-    seen = build.objects(build.hvpa(spec), build.workload(10), hpa, build.vpa({"app": {"cpu": "2"}}))
-    assert build.decided(seen).containers["app"].requests["cpu"] == 2000
+    objects = build.objects(build.hvpa(spec), build.workload(10), hpa, build.vpa({"app": {"cpu": "2"}}))
+    assert build.decided(objects).containers["app"].requests["cpu"] == 2000
 
 
 # --- modes -----------------------------------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ def test_paused_changes_nothing_and_is_reported_with_a_warning() -> None:
     decision = build.decided(usual({"mode": "Paused"}))
     assert decision.workload_patch is None
     assert {entry.reason for entry in decision.blocked} == {"Paused"}
-    paused = next(one for one in decision.status.conditions if one.type == "Paused")
+    paused = next(condition for condition in decision.status.conditions if condition.type == "Paused")
     assert (paused.status, paused.reason) == ("True", "Paused")
     assert ("Warning", "Paused") in [(event.type, event.reason) for event in decision.events]
 
@@ -254,8 +256,10 @@ def test_update_policy_off_is_still_recommended_and_weight_0_is_not() -> None:
 
 
 def test_at_rest_nothing_is_written() -> None:
-    seen = build.objects(horizontal=build.hpa(), vertical=build.vpa({"app": {"cpu": "1", "memory": "1Gi"}}))
-    settled = build.settled(seen)
+    objects = build.objects(
+        horizontal=build.hpa(), vertical=build.vpa({"app": {"cpu": "1", "memory": "1Gi"}})
+    )
+    settled = build.settled(objects)
     decision = build.decided(settled, at(hours=5))
     assert decision.status == settled.hvpa.status
     writes = (decision.workload_patch, decision.scale_replicas, decision.owned, decision.events)
@@ -264,10 +268,10 @@ def test_at_rest_nothing_is_written() -> None:
 
 
 def test_killed_between_the_patch_and_the_status_the_same_decisions_follow() -> None:
-    seen = usual()
-    first = build.decided(seen)
-    done = build.apply(seen, first)
-    crashed = replace(done, hvpa=seen.hvpa)  # the status was never written
+    objects = usual()
+    first = build.decided(objects)
+    done = build.apply(objects, first)
+    crashed = replace(done, hvpa=objects.hvpa)  # the status was never written
     again = build.decided(crashed, at(seconds=1))
     assert again.workload_patch is None
     assert again.status.axes == build.decided(done, at(seconds=1)).status.axes
@@ -280,15 +284,15 @@ def test_stabilization_window_that_ends_first_is_when_to_look_again() -> None:
     }
     last = {"lastScaleTime": build.stamp(at(minutes=-1))}
     status = {"axes": {"horizontal": last, "vertical": last}}
-    one = replace(usual(), hvpa=build.hvpa({"replicas": 6, **spec}, status))
-    assert build.decided(one).recheck_after == dt.timedelta(minutes=3)
+    objects = replace(usual(), hvpa=build.hvpa({"replicas": 6, **spec}, status))
+    assert build.decided(objects).recheck_after == dt.timedelta(minutes=3)
     assert build.decided(usual(), NOW).recheck_after is None
 
 
 def test_nothing_is_written_for_a_named_hpa_whose_target_is_gone() -> None:
     # The scale subresource of an Hvpa without `spec.replicas` holds the target's count at first, and there is none.
-    seen = build.objects(build.hvpa({"hpa": {"name": "keda-web", "deploy": False}, "replicas": None}))
-    seen = replace(seen, workload=None, pods=())
-    decision = build.decided(seen)
+    objects = build.objects(build.hvpa({"hpa": {"name": "keda-web", "deploy": False}, "replicas": None}))
+    objects = replace(objects, workload=None, pods=())
+    decision = build.decided(objects)
     assert build.condition(decision, "Ready").reason == "TargetNotFound"
     assert (decision.scale_replicas, decision.workload_patch) == (None, None)

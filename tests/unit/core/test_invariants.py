@@ -22,12 +22,12 @@ MEASURED = value("cpu", "1", "1")
 
 
 def looked_at(objects: Objects, **settings: Any) -> tuple[Observation, Decision]:
-    seen = observe(objects, NOW, Settings(**settings))
-    return seen, decide(seen)
+    observation = observe(objects, NOW, Settings(**settings))
+    return observation, decide(observation)
 
 
-def broken(seen: Observation, decision: Decision) -> list[str]:
-    return [one.invariant for one in violations(seen, decision)]
+def broken(observation: Observation, decision: Decision) -> list[str]:
+    return [violation.invariant for violation in violations(observation, decision)]
 
 
 def at_rest(*readings: Any, replicas: int = 4, way: str = "Rollout") -> tuple[Observation, Decision]:
@@ -53,20 +53,20 @@ def sized(decision: Decision, cpu: int | None = None, memory: int | None = None)
 # --- capacity --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("way", ["Rollout", "InPlace"])
 def test_replicas_or_sizes_that_the_demand_needs_are_not_taken_away(way: str) -> None:
-    seen, decision = at_rest(way=way)
-    assert broken(seen, decision) == []
-    assert broken(seen, counts(decision, 3)) == [CAPACITY]
-    assert broken(seen, counts(decision, 5)) == []
-    assert broken(seen, sized(decision, cpu=800)) == [CAPACITY]
-    assert broken(seen, counts(sized(decision, cpu=800), 6)) == ([] if way == "Rollout" else [CAPACITY]), (
-        "new pods serve once they are ready, which pods that are resized don't wait for"
-    )
-    assert broken(seen, sized(decision, cpu=950)) == [], "within the HPA's tolerance"
+    observation, decision = at_rest(way=way)
+    assert broken(observation, decision) == []
+    assert broken(observation, counts(decision, 3)) == [CAPACITY]
+    assert broken(observation, counts(decision, 5)) == []
+    assert broken(observation, sized(decision, cpu=800)) == [CAPACITY]
+    assert broken(observation, counts(sized(decision, cpu=800), 6)) == (
+        [] if way == "Rollout" else [CAPACITY]
+    ), "new pods serve once they are ready, which pods that are resized don't wait for"
+    assert broken(observation, sized(decision, cpu=950)) == [], "within the HPA's tolerance"
 
 
 def test_what_calls_for_no_size_can_lose_no_capacity() -> None:
-    seen, decision = at_rest(external("10", "10"))
-    assert broken(seen, counts(decision, 3)) == []
+    observation, decision = at_rest(external("10", "10"))
+    assert broken(observation, counts(decision, 3)) == []
 
 
 def test_a_count_above_the_largest_is_brought_inside() -> None:
@@ -78,25 +78,25 @@ def test_a_count_above_the_largest_is_brought_inside() -> None:
         {"replicas": 10},
         desired=10,
     )
-    seen, decision = looked_at(many)
+    observation, decision = looked_at(many)
     assert decision.replicas is not None
     assert decision.replicas.target == 10
-    assert CAPACITY not in broken(seen, decision)
+    assert CAPACITY not in broken(observation, decision)
 
 
 @pytest.mark.parametrize("way", ["Rollout", "InPlace"])
 def test_a_pod_that_refuses_its_resize_keeps_what_it_has(way: str) -> None:
-    seen, decision = at_rest(way=way)
+    observation, decision = at_rest(way=way)
     shapes = (PodShape({"app": {"cpu": 1000}}, 3), PodShape({"app": {"cpu": 2000}}, refuses=True))
-    other = structs.replace(seen, pods=structs.replace(seen.pods, shapes=shapes))
+    other = structs.replace(observation, pods=structs.replace(observation.pods, shapes=shapes))
     assert broken(other, sized(decision, cpu=700)) == [], "3 x 700m and 2 cores are 4.1"
     assert broken(other, sized(decision, cpu=500)) == [CAPACITY]
 
 
 def test_within_the_vpas_target_any_size_is_explained() -> None:
     targets = {"app": {"cpu": "1", "memory": "512Mi"}}
-    seen, decision = looked_at(state(4, [app("1", "1Gi")], [MEASURED], targets))
-    assert UNMEASURED not in broken(seen, sized(decision, memory=3 * GIB // 4))
+    observation, decision = looked_at(state(4, [app("1", "1Gi")], [MEASURED], targets))
+    assert UNMEASURED not in broken(observation, sized(decision, memory=3 * GIB // 4))
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -108,40 +108,40 @@ def test_within_the_vpas_target_any_size_is_explained() -> None:
 def test_what_no_metric_measures_goes_no_further_than_the_vpas_target(
     memory: int, expected: list[str]
 ) -> None:
-    seen, decision = at_rest()
-    assert broken(seen, sized(decision, memory=memory)) == expected
+    observation, decision = at_rest()
+    assert broken(observation, sized(decision, memory=memory)) == expected
 
 
 def test_cpu_is_not_sized_by_a_queue() -> None:
-    seen, decision = at_rest(external("10", "10"))
-    assert broken(seen, sized(decision, cpu=2000)) == [UNMEASURED]
+    observation, decision = at_rest(external("10", "10"))
+    assert broken(observation, sized(decision, cpu=2000)) == [UNMEASURED]
 
 
 def test_without_an_hpa_sizes_have_nothing_to_be_measured_by() -> None:
     objects = state(
         4, [app("1", "1Gi")], [], {"app": {"cpu": "1", "memory": "1Gi"}}, {"hpa": {"deploy": False}}
     )
-    seen, decision = looked_at(objects)
+    observation, decision = looked_at(objects)
     assert decision.joint is not None
-    assert UNMEASURED not in broken(seen, sized(decision, cpu=2000))
+    assert UNMEASURED not in broken(observation, sized(decision, cpu=2000))
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
 def test_a_difference_from_the_recommendation_has_a_reason() -> None:
-    seen, decision = at_rest()
+    observation, decision = at_rest()
     more = counts(decision, 4, recommended=6)
-    assert broken(seen, more) == [UNEXPLAINED]
+    assert broken(observation, more) == [UNEXPLAINED]
     held = Blocked("horizontal", "up", "MinChange", 4, 6)
-    assert broken(seen, structs.replace(more, blocked=(held,))) == []
+    assert broken(observation, structs.replace(more, blocked=(held,))) == []
     larger = structs.replace(decision, recommended=sized(decision, cpu=2000).containers)
-    assert broken(seen, larger) == [UNEXPLAINED]
+    assert broken(observation, larger) == [UNEXPLAINED]
     held = Blocked("vertical", "up", "MinChange", 1000, 2000, container="app", resource="cpu")
-    assert broken(seen, structs.replace(larger, blocked=(held,))) == []
-    assert broken(seen, counts(structs.replace(larger, blocked=(held,)), 5, recommended=4)) == [], (
+    assert broken(observation, structs.replace(larger, blocked=(held,))) == []
+    assert broken(observation, counts(structs.replace(larger, blocked=(held,)), 5, recommended=4)) == [], (
         "more pods stand in for larger ones"
     )
     gone = structs.replace(decision, containers={})
-    assert broken(seen, gone) == [UNEXPLAINED] * 2
+    assert broken(observation, gone) == [UNEXPLAINED] * 2
 
 
 def test_recommended_replicas_are_for_sizes_that_are_close_enough_to_stay() -> None:
@@ -159,18 +159,18 @@ def test_recommended_replicas_are_for_sizes_that_are_close_enough_to_stay() -> N
 
 # --- all of it -------------------------------------------------------------------------------------------------------
 def test_a_decision_of_one_axis_after_the_other_is_not_looked_at() -> None:
-    seen, decision = looked_at(state(4, readings=[MEASURED], spec={"blend": "Additive"}))
-    assert violations(seen, counts(decision, 1)) == ()
+    observation, decision = looked_at(state(4, readings=[MEASURED], spec={"blend": "Additive"}))
+    assert violations(observation, counts(decision, 1)) == ()
 
 
 @given(observed(), st.sampled_from(["Rollout", "InPlace"]))
 def test_no_decision_breaks_an_invariant(objects: dict[str, Any], way: str) -> None:
-    seen, decision = looked_at(state(**objects, spec={"updateStrategy": {"type": way}}))
-    assert violations(seen, decision) == ()
+    observation, decision = looked_at(state(**objects, spec={"updateStrategy": {"type": way}}))
+    assert violations(observation, decision) == ()
 
 
 def test_pods_that_are_not_known_have_what_the_template_has() -> None:
-    seen, decision = looked_at(
+    observation, decision = looked_at(
         state(
             4,
             [app("1", "1Gi")],
@@ -179,4 +179,4 @@ def test_pods_that_are_not_known_have_what_the_template_has() -> None:
             pods=[build.pod("web-0")],
         )
     )
-    assert broken(seen, decision) == []
+    assert broken(observation, decision) == []

@@ -23,8 +23,8 @@ def usual(**change: Any) -> Objects:
 
 
 def condition(decision: Decision, kind: str) -> tuple[str, str]:
-    found = build.condition(decision, kind)
-    return found.status, found.reason
+    status_condition = build.condition(decision, kind)
+    return status_condition.status, status_condition.reason
 
 
 MANY_LABELS = {f"label-{number}": "x" for number in range(201)}
@@ -120,16 +120,16 @@ def test_a_stateful_set_is_a_target_too() -> None:
 
 
 def test_an_hvpa_that_is_being_deleted_does_nothing() -> None:
-    one = build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})
-    decision = build.decided(usual(hvpa_object=one))
-    assert decision.status == one.status
+    hvpa = build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})
+    decision = build.decided(usual(hvpa_object=hvpa))
+    assert decision.status == hvpa.status
     assert written(decision) == (None, None, ())
     assert decision.events == ()
 
 
 def test_without_any_recommender_it_is_not_ready() -> None:
-    one = build.hvpa({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
-    decision = build.decided(build.objects(one))
+    hvpa = build.hvpa({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
+    decision = build.decided(build.objects(hvpa))
     assert condition(decision, "Ready") == ("False", "NoRecommender")
     assert decision.workload_patch is None
 
@@ -213,15 +213,15 @@ def test_min_history_does_not_hold_a_history_of_unknown_age() -> None:
 def test_a_joint_decision_goes_by_what_is_not_capped(blend: str, uncapped: dict[str, Any], cpu: str) -> None:
     targets = [{"containerName": "app", "target": {"cpu": "2"}, **uncapped}]
     vpa = build.vpa(change={"status": {"recommendation": {"containerRecommendations": targets}}})
-    seen = observe(usual(vertical=vpa, hvpa_object=build.hvpa({"blend": blend})), NOW, Settings())
-    assert seen.vpa.object is not None
-    assert recommendations(seen.vpa.object)["app"].target == {"cpu": cpu}
+    observation = observe(usual(vertical=vpa, hvpa_object=build.hvpa({"blend": blend})), NOW, Settings())
+    assert observation.vpa.object is not None
+    assert recommendations(observation.vpa.object)["app"].target == {"cpu": cpu}
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------
 def test_now_is_the_same_instant_in_any_zone() -> None:
-    seen, elsewhere = usual(), NOW.astimezone(dt.timezone(dt.timedelta(hours=5)))
-    assert decide(observe(seen, elsewhere, Settings())) == decide(observe(seen, NOW, Settings()))
+    objects, elsewhere = usual(), NOW.astimezone(dt.timezone(dt.timedelta(hours=5)))
+    assert decide(observe(objects, elsewhere, Settings())) == decide(observe(objects, NOW, Settings()))
 
 
 def test_a_target_at_0_replicas_is_left_alone() -> None:
@@ -235,33 +235,33 @@ def test_a_target_at_0_replicas_is_left_alone() -> None:
 
 def daemons(spec: dict[str, Any], **rest: Any) -> Decision:
     """A decision on a DaemonSet of four pods whose VPA wants 3 cores."""
-    one = build.hvpa({"targetRef": {"kind": "DaemonSet"}, **spec}, rest.pop("status", None))
+    hvpa = build.hvpa({"targetRef": {"kind": "DaemonSet"}, **spec}, rest.pop("status", None))
     target = build.workload(4, kind="DaemonSet")
-    seen = build.objects(one, target, build.hpa(6, 100), build.vpa(TARGETS), **rest)
-    return build.decided(seen)
+    objects = build.objects(hvpa, target, build.hpa(6, 100), build.vpa(TARGETS), **rest)
+    return build.decided(objects)
 
 
 def test_a_daemonset_is_scaled_by_its_requests_alone() -> None:
-    found = daemons({"weightBasedScalingIntervals": [{"vpaWeight": 100}]})
-    assert condition(found, "HpaActive") == ("False", "NoReplicaCount")
-    assert "a DaemonSet has no replica count" in build.condition(found, "HpaActive").message
-    assert found.workload_patch is not None
-    spec: Any = found.workload_patch.body["spec"]
+    decision = daemons({"weightBasedScalingIntervals": [{"vpaWeight": 100}]})
+    assert condition(decision, "HpaActive") == ("False", "NoReplicaCount")
+    assert "a DaemonSet has no replica count" in build.condition(decision, "HpaActive").message
+    assert decision.workload_patch is not None
+    spec: Any = decision.workload_patch.body["spec"]
     assert spec.keys() == {"template"}
-    assert [one.kind for one in found.owned] == ["VerticalPodAutoscaler"]
+    assert [change.kind for change in decision.owned] == ["VerticalPodAutoscaler"]
 
 
 def test_a_daemonset_without_an_hpa_needs_none() -> None:
-    found = daemons({"hpa": {"deploy": False}})
-    assert condition(found, "HpaActive") == ("False", "NotConfigured")
-    assert condition(found, "Ready")[0] == "True"
+    decision = daemons({"hpa": {"deploy": False}})
+    assert condition(decision, "HpaActive") == ("False", "NotConfigured")
+    assert condition(decision, "Ready")[0] == "True"
 
 
 def test_nodes_that_come_are_no_change_of_a_daemonsets_size() -> None:
     size = {"name": "app", "requests": {"cpu": "3", "memory": "1Gi"}}
     desired = {"replicas": 3, "containers": [size], "since": build.stamp(at(hours=-1)), "generation": 1}
     spec = {"hpa": {"deploy": False}, "updateStrategy": {"type": "InPlace"}}
-    found = daemons(spec, status={"desired": desired})
-    assert found.workload_patch is None
-    assert found.status.desired is not None
-    assert (found.status.desired.replicas, found.status.desired.since) == (4, at(hours=-1))
+    decision = daemons(spec, status={"desired": desired})
+    assert decision.workload_patch is None
+    assert decision.status.desired is not None
+    assert (decision.status.desired.replicas, decision.status.desired.since) == (4, at(hours=-1))

@@ -27,7 +27,9 @@ def smaller(direction: str = "", since: dt.datetime | None = None, memory: str =
 def pending(decision: Decision) -> list[tuple[str, str, dt.datetime]]:
     assert decision.status.axes is not None
     assert decision.status.axes.vertical is not None
-    return [(one.resource, one.direction, one.since) for one in decision.status.axes.vertical.pending]
+    return [
+        (change.resource, change.direction, change.since) for change in decision.status.axes.vertical.pending
+    ]
 
 
 def test_sustained_demand_is_counted_from_when_a_smaller_size_is_wanted() -> None:

@@ -32,47 +32,49 @@ OLD = [build.container(name, {"cpu": "123m", "memory": "77Mi"}) for name in ("ap
 def stateful(draw: st.DrawFn) -> Objects:
     """Everything of an Hvpa for a StatefulSet, whose pods have the template's size or another one and are replaced or
     not; the VPA's uncapped targets are above its targets, or equal to them."""
-    seen = draw(objects(APPLY))
+    inputs = draw(objects(APPLY))
     factor, kind = draw(st.sampled_from([1, 1, 3])), draw(st.sampled_from(["", "", "OnDelete"]))
-    assert seen.workload is not None
-    assert seen.hvpa.spec is not None
-    spec = msgspec.structs.replace(seen.workload.spec, update_strategy=StatefulSetUpdateStrategy(type=kind))
-    workload = msgspec.structs.replace(seen.workload, kind="StatefulSet", spec=spec)
-    target = seen.hvpa.spec.target_ref.model_copy(update={"kind": "StatefulSet"})
+    assert inputs.workload is not None
+    assert inputs.hvpa.spec is not None
+    spec = msgspec.structs.replace(inputs.workload.spec, update_strategy=StatefulSetUpdateStrategy(type=kind))
+    workload = msgspec.structs.replace(inputs.workload, kind="StatefulSet", spec=spec)
+    target = inputs.hvpa.spec.target_ref.model_copy(update={"kind": "StatefulSet"})
     strategy = HvpaStrategy(type=draw(st.sampled_from(["Rollout", "Rollout", "InPlace"])))
     update = {"target_ref": target, "update_strategy": strategy}
-    hvpa = replace(seen.hvpa, spec=seen.hvpa.spec.model_copy(update=update))
-    pods = seen.pods if draw(st.booleans()) else tuple([build.pod("web-9", containers=OLD)])
-    vpas = tuple([_capped(one, factor) for one in seen.vpas])
-    return replace(seen, hvpa=hvpa, workload=workload, pods=pods, vpas=vpas)
+    hvpa = replace(inputs.hvpa, spec=inputs.hvpa.spec.model_copy(update=update))
+    pods = inputs.pods if draw(st.booleans()) else tuple([build.pod("web-9", containers=OLD)])
+    vpas = tuple([_capped(vpa, factor) for vpa in inputs.vpas])
+    return replace(inputs, hvpa=hvpa, workload=workload, pods=pods, vpas=vpas)
 
 
 def _capped(vpa: Vpa, factor: int) -> Vpa:
-    found = vpa.status.recommendation
-    if found is None or found.container_recommendations is None:
+    original = vpa.status.recommendation
+    if original is None or original.container_recommendations is None:
         return vpa
     entries = [
         msgspec.structs.replace(
-            one,
+            entry,
             uncapped_target={
-                name: format_resource(name, value * factor) for name, value in amounts(one.target).items()
+                name: format_resource(name, value * factor) for name, value in amounts(entry.target).items()
             },
         )
-        for one in found.container_recommendations
+        for entry in original.container_recommendations
     ]
-    recommendation = msgspec.structs.replace(found, container_recommendations=entries)
+    recommendation = msgspec.structs.replace(original, container_recommendations=entries)
     status = msgspec.structs.replace(vpa.status, recommendation=recommendation)
     return msgspec.structs.replace(vpa, status=status)
 
 
-def _uses_vpa(seen: Observation) -> bool:
-    return seen.vpa.object is not None and seen.vpa.problem is None and seen.vpa.in_charge
+def _uses_vpa(observation: Observation) -> bool:
+    return (
+        observation.vpa.object is not None and observation.vpa.problem is None and observation.vpa.in_charge
+    )
 
 
 @given(stateful())
-def test_each_difference_from_what_is_recommended_is_blocked_for_a_reason(one: Objects) -> None:
-    seen = observe(one, NOW, Settings())
-    decision = decide(seen)
+def test_each_difference_from_what_is_recommended_is_blocked_for_a_reason(inputs: Objects) -> None:
+    observation = observe(inputs, NOW, Settings())
+    decision = decide(observation)
     if decision.replicas is None or build.condition(decision, "Ready").reason == "ScaledToZero":
         return
     blocked = {(entry.axis, entry.container, entry.resource) for entry in decision.blocked}
@@ -86,15 +88,19 @@ def test_each_difference_from_what_is_recommended_is_blocked_for_a_reason(one: O
 
 
 @given(stateful())
-def test_each_bound_that_a_target_is_beyond_is_named(one: Objects) -> None:
-    seen = observe(one, NOW, Settings())
-    decision = decide(seen)
+def test_each_bound_that_a_target_is_beyond_is_named(inputs: Objects) -> None:
+    observation = observe(inputs, NOW, Settings())
+    decision = decide(observation)
     ready = build.condition(decision, "Ready")
-    if isinstance(seen, UnscalableObservation) or not _uses_vpa(seen) or ready.status == "False":
+    if (
+        isinstance(observation, UnscalableObservation)
+        or not _uses_vpa(observation)
+        or ready.status == "False"
+    ):
         return
     if ready.reason == "ScaledToZero":
         return
-    for item in recommended(seen):
+    for item in recommended(observation):
         bound, needed = item.upper_bound, item.beyond or item.target
         if bound is not None and item.current >= bound.size and needed > bound.size:
             assert (ready.reason, bound.name in ready.message) == ("Saturated", True)
@@ -103,22 +109,22 @@ def test_each_bound_that_a_target_is_beyond_is_named(one: Objects) -> None:
 
 
 @given(stateful())
-def test_ready_claims_to_follow_only_where_the_pods_have_the_size(one: Objects) -> None:
-    seen = observe(one, NOW, Settings())
-    decision = decide(seen)
-    if isinstance(seen, UnscalableObservation) or not _uses_vpa(seen):
+def test_ready_claims_to_follow_only_where_the_pods_have_the_size(inputs: Objects) -> None:
+    observation = observe(inputs, NOW, Settings())
+    decision = decide(observation)
+    if isinstance(observation, UnscalableObservation) or not _uses_vpa(observation):
         return
     if FOLLOWS in build.condition(decision, "Ready").message:
-        _assert_pods_follow(seen, decision)
+        _assert_pods_follow(observation, decision)
 
 
-def _assert_pods_follow(seen: ScalableState, decision: Decision) -> None:
+def _assert_pods_follow(observation: ScalableState, decision: Decision) -> None:
     assert decision.status.last_blocked_scaling == ()
-    if seen.spec.update_strategy.in_place:
+    if observation.spec.update_strategy.in_place:
         actuation = decision.status.actuation
         assert actuation is not None
         assert actuation.resized == f"{actuation.pods}/{actuation.pods}"
     else:
-        assert "vertical" not in [axis for axis, _ in decision.applied if seen.pods.living]
-        keys = {item.key for item in recommended(seen)}
-        assert not any(unlike & keys for unlike in seen.pods.unlike)
+        assert "vertical" not in [axis for axis, _ in decision.applied if observation.pods.living]
+        keys = {item.key for item in recommended(observation)}
+        assert not any(unlike & keys for unlike in observation.pods.unlike)

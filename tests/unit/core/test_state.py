@@ -24,7 +24,7 @@ OLD, NEW = at(minutes=-20), at(minutes=-10)
 
 
 def axes(horizontal: dt.datetime | None, vertical: dt.datetime | None, replicas: int) -> dict[str, Any]:
-    times = [{"lastScaleTime": one.isoformat() if one else None} for one in (horizontal, vertical)]
+    times = [{"lastScaleTime": time.isoformat() if time else None} for time in (horizontal, vertical)]
     applied_from = {"replicas": replicas, "desired": 9, "weight": 50}
     return {"horizontal": {**times[0], "appliedFrom": applied_from}, "vertical": times[1]}
 
@@ -67,8 +67,8 @@ def test_the_newer_of_annotation_and_status_counts(
 
 
 def test_each_axis_is_judged_by_itself() -> None:
-    found = read(status(axes=axes(NEW, OLD, 1)), json.dumps(axes(OLD, NEW, 2)))
-    assert [one.last_scale_time for one in found] == [NEW, NEW]
+    judged_axes = read(status(axes=axes(NEW, OLD, 1)), json.dumps(axes(OLD, NEW, 2)))
+    assert [axis.last_scale_time for axis in judged_axes] == [NEW, NEW]
 
 
 def test_only_one_of_them_is_enough() -> None:

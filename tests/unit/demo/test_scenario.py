@@ -69,10 +69,10 @@ def test_an_hpa_beside_a_vpa_follows_the_load() -> None:
     assert (first[1].replicas, first[1].requests.cpu) == (2, 250)
     assert max(state.replicas for _, state in course) == 6
     assert last[1].replicas == 2
-    found = worth(course, used(LOAD), 360)
-    assert found.end == last[1]
-    assert 0.9 < found.requested * 1000 / sum(used(LOAD)(second, 6) for second in range(360)) < 1.2
-    assert found.short > 0
+    outcome = worth(course, used(LOAD), 360)
+    assert outcome.end == last[1]
+    assert 0.9 < outcome.requested * 1000 / sum(used(LOAD)(second, 6) for second in range(360)) < 1.2
+    assert outcome.short > 0
 
 
 def test_a_course_is_worth_what_it_requests_and_what_is_used_above_it() -> None:
@@ -81,9 +81,9 @@ def test_a_course_is_worth_what_it_requests_and_what_is_used_above_it() -> None:
         (-5.0, State(2, Resources(250, 1))),
         (10.0, State(4, Resources(250, 1))),
     ]
-    found = worth(course, lambda second, pods: 800.0, 15)
-    assert (found.requested, found.short) == pytest.approx((10.0, 3.0))
-    assert found.end.replicas == 4
+    outcome = worth(course, lambda second, pods: 800.0, 15)
+    assert (outcome.requested, outcome.short) == pytest.approx((10.0, 3.0))
+    assert outcome.end.replicas == 4
 
 
 def test_memory_that_was_rounded_to_whole_kilobytes_is_the_same() -> None:

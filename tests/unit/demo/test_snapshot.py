@@ -31,11 +31,11 @@ DEPLOYMENT: dict[str, Any] = {
 
 
 def test_before_the_recommenders_exist_only_the_workload_is_known() -> None:
-    seen = snapshot({**DEPLOYMENT, "status": {}}, {}, None, None)
-    assert (seen.replicas, seen.ready) == (3, 0)
-    assert seen.requests == Resources(200, 192 * 2**20)
-    assert seen.limits == Resources(800, None)
-    assert (seen.hpa_desired, seen.vpa_target, seen.held) == (None, Resources(), ())
+    look = snapshot({**DEPLOYMENT, "status": {}}, {}, None, None)
+    assert (look.replicas, look.ready) == (3, 0)
+    assert look.requests == Resources(200, 192 * 2**20)
+    assert look.limits == Resources(800, None)
+    assert (look.hpa_desired, look.vpa_target, look.held) == (None, Resources(), ())
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_the_decided_size_counts_where_pods_are_resized_and_what_pods_have_is_ad
     ]
     pods.append({"spec": {"containers": [{"name": "app", "resources": {}}]}, "status": {}})
     pods.append({**pods[0], "status": {"phase": "Failed", "reason": "OutOfcpu"}})
-    seen = snapshot(DEPLOYMENT, {"status": status}, None, None, pods)
-    assert seen.requests == Resources(1500, 192 * 2**20)
-    assert (seen.resized, seen.asked, seen.restarts) == ("1/2", 1700, 2)
+    look = snapshot(DEPLOYMENT, {"status": status}, None, None, pods)
+    assert look.requests == Resources(1500, 192 * 2**20)
+    assert (look.resized, look.asked, look.restarts) == ("1/2", 1700, 2)
 
 
 # --- the table ---
@@ -144,19 +144,28 @@ def test_a_line_shows(columns: Columns, text: str) -> None:
 
 
 def test_before_the_load_nothing_is_known_of_another_scaler() -> None:
-    seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
-    assert line(IN_PLACE, LoadState(0, NOW, 300, 0), seen).split()[-6:] == ["200m", "-", "-", "0", "0m", "-"]
+    snapshot = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
+    assert line(IN_PLACE, LoadState(0, NOW, 300, 0), snapshot).split()[-6:] == [
+        "200m",
+        "-",
+        "-",
+        "0",
+        "0m",
+        "-",
+    ]
 
 
 def test_what_is_not_known_yet_is_a_dash() -> None:
-    seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
-    shown = " ".join(line(ROLLOUT, LoadState(0, NOW, 300, 0), seen).split())
+    snapshot = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
+    shown = " ".join(line(ROLLOUT, LoadState(0, NOW, 300, 0), snapshot).split())
     assert shown == "0:00 300m 0m 0/2 200m/- -/- - -"
 
 
 def test_columns_stand_under_their_names() -> None:
-    seen = Snapshot(2, 2, Resources(200, 192 * MIB), Resources(800, 768 * MIB), 3, Resources(250, 200 * MIB))
-    text = line(ROLLOUT, LoadState(5, NOW, 300, 160), seen)
+    snapshot = Snapshot(
+        2, 2, Resources(200, 192 * MIB), Resources(800, 768 * MIB), 3, Resources(250, 200 * MIB)
+    )
+    text = line(ROLLOUT, LoadState(5, NOW, 300, 160), snapshot)
     for name, value in (("load", "300m"), ("cpu req/lim", "200m/800m"), ("VPA target", "250m 200Mi")):
         assert header(ROLLOUT).index(name) + len(name) == text.index(f" {value}") + len(f" {value}")
 
@@ -179,8 +188,10 @@ def test_no_line_is_wider_than_a_terminal() -> None:
 def test_the_longest_usual_line_is_not_cut() -> None:
     held_back = tuple(Held("down", what, "StabilizationWindow", later(29)) for what in ("cpu", "memory"))
     requests, limits = Resources(1618, 372 * MIB), Resources(6472, 1489 * MIB)
-    seen = Snapshot(10, 15, requests, limits, 10, Resources(1442, 283 * MIB), held_back)
-    assert line(ROLLOUT, LoadState(168, NOW, 2400, 1308), seen).endswith("cpu+mem down 29s (stabilization)")
+    snapshot = Snapshot(10, 15, requests, limits, 10, Resources(1442, 283 * MIB), held_back)
+    assert line(ROLLOUT, LoadState(168, NOW, 2400, 1308), snapshot).endswith(
+        "cpu+mem down 29s (stabilization)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,11 @@ def test_the_summary_reports_ranges_counts_and_writers() -> None:
 
 def test_nothing_scaled_is_four_faults_that_report_desired_sizes_and_reason() -> None:
     off = Held("out", "pods", "UpdatePolicy")
-    seen = [
+    snapshots = [
         Snapshot(2, 2, Resources(200), Resources(), 2, Resources(180)),
         Snapshot(2, 2, Resources(200), Resources(), 9, Resources(900), (off, off)),
     ]
-    verdict = judge(replace(GOOD, writes=[], seen=seen))
+    verdict = judge(replace(GOOD, writes=[], seen=snapshots))
     assert verdict.exit_code == 1
     replicas = "the HPA asked for 2 to 9 replicas"
     size = "the VPA asked for 180m to 900m of CPU; nothing was held back"
@@ -130,7 +130,7 @@ def test_where_pods_are_resized_the_steps_are_what_was_seen() -> None:
 
 
 def test_scaling_out_or_up_before_the_load_rises_does_not_count() -> None:
-    early = [replace(one, seconds=5.0) if one.seconds < 100 else one for one in GOOD.writes]
+    early = [replace(write, seconds=5.0) if write.seconds < 100 else write for write in GOOD.writes]
     assert [fault.split(":")[0] for fault in judge(replace(GOOD, writes=early)).faults] == [
         "not scaled out",
         "not scaled up",

@@ -157,18 +157,18 @@ def documents(blend: str) -> list[Json]:
     made = (_hvpa(blend), _workload(), _hpa(), _vpa(), *_pods())
     kinds = (*KINDS, "Pod", "Pod")
     return [
-        merged(json.loads(msgspec.json.encode(one)), {"kind": kind, "metadata": {"resourceVersion": "7"}})
-        for kind, one in zip(kinds, made, strict=True)
+        merged(json.loads(msgspec.json.encode(model)), {"kind": kind, "metadata": {"resourceVersion": "7"}})
+        for kind, model in zip(kinds, made, strict=True)
     ]
 
 
 def places(value: object, at_path: Place = ()) -> list[Place]:
     """The paths of all values below a document."""
-    found = [at_path] if at_path else []
+    paths = [at_path] if at_path else []
     entries = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
-    return found + [below for key, entry in entries for below in places(entry, (*at_path, key))]
+    return paths + [below for key, entry in entries for below in places(entry, (*at_path, key))]
 
 
 def put(document: Json, place: Place, value: object) -> None:

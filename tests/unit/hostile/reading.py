@@ -31,7 +31,7 @@ from hvpa.reconcile.reconciler import Reconciler
 from tests.unit.hostile.documents import KINDS, NAME, NAMESPACE, encoded
 from tests.unit.reconcile.fakes import FakeClock, drive
 
-RESOURCES = {one.kind: one for one in WATCHED}
+RESOURCES = {resource.kind: resource for resource in WATCHED}
 KEY = Key(NAMESPACE, NAME)
 MOST_STATUS = 512 * 1024
 """Bytes of a status: a third of what etcd takes in one request, since the spec is beside it."""
@@ -95,8 +95,8 @@ class Watched:
         self.metrics = Metrics(CollectorRegistry())
         self.local = LocalCluster((ALL_NAMESPACES,), self.woken.append)
         self._reflectors = {
-            one.kind: Reflector(None, one, ALL_NAMESPACES, self.local.store(one), self.metrics)  # type: ignore[arg-type]
-            for one in WATCHED
+            resource.kind: Reflector(None, resource, ALL_NAMESPACES, self.local.store(resource), self.metrics)  # type: ignore[arg-type]
+            for resource in WATCHED
         }
         for document in documents:
             self.put(document)
@@ -112,9 +112,9 @@ class Watched:
 
     def objects(self, key: Key = KEY) -> Objects:
         """What is known of an Hvpa that is there."""
-        found = self.local.objects(key)
-        assert found is not None
-        return found
+        objects = self.local.objects(key)
+        assert objects is not None
+        return objects
 
     def reconcile(self, key: Key = KEY) -> Writes:
         """What the operator writes about an Hvpa: it must not crash, and all of it must be bounded and be explained."""
@@ -122,8 +122,8 @@ class Watched:
         result = drive(Reconciler(writes, clock, Settings(), self.metrics).reconcile(key))
         assert result.outcome in ("done", "gone")
         is_bounded(writes)
-        if (seen := self.local.objects(key)) is not None:
-            is_explained(seen, clock)
+        if (objects := self.local.objects(key)) is not None:
+            is_explained(objects, clock)
         return writes
 
     def put(self, document: object, kind: str = "") -> None:
@@ -135,7 +135,7 @@ class Watched:
 def condition(writes: Writes, kind: str) -> StatusCondition:
     """One condition of the status that is written."""
     assert writes.status is not None
-    return next(one for one in writes.status.conditions if one.type == kind)
+    return next(condition for condition in writes.status.conditions if condition.type == kind)
 
 
 def reconciled(documents: Sequence[object]) -> Writes:
@@ -148,9 +148,9 @@ def reconciled(documents: Sequence[object]) -> Writes:
     return writes
 
 
-def is_explained(seen: Objects, clock: FakeClock) -> None:
+def is_explained(objects: Objects, clock: FakeClock) -> None:
     """`explain` describes it, with nothing that a terminal would obey."""
-    observation = observe(in_place(seen), clock.now(), Settings())
+    observation = observe(in_place(objects), clock.now(), Settings())
     decision = decide(observation)
     for text in (to_text(observation, decision), to_json(observation, decision)):
         assert all(line.isprintable() for line in text.split("\n"))
@@ -167,10 +167,10 @@ def is_bounded(writes: Writes) -> None:
         assert to_wire(again) == to_wire(writes.status)
         _of_the_schema(json.loads(raw))
         reports += writes.status.conditions
-    for one in reports:
-        assert len(one.message) <= MOST_TEXT
-        assert len(one.reason) <= 128
-        assert (one.reason + one.message).isprintable()
+    for report in reports:
+        assert len(report.message) <= MOST_TEXT
+        assert len(report.reason) <= 128
+        assert (report.reason + report.message).isprintable()
     if writes.patch is not None:
         metadata: Any = writes.patch.body["metadata"]
         for text in metadata.get("annotations", {}).values():

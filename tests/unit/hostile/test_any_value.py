@@ -38,18 +38,18 @@ def test_untouched_the_hvpa_is_scaled(blend: str) -> None:
 
 @MANY
 @given(blends, st.lists(changes, min_size=1, max_size=4))
-def test_any_value_in_any_place(blend: str, found: list[tuple[tuple[int, Place], Any]]) -> None:
+def test_any_value_in_any_place(blend: str, edits: list[tuple[tuple[int, Place], Any]]) -> None:
     docs = documents(blend)
-    for (number, place), value in found:
+    for (number, place), value in edits:
         put(docs[number], place, value)
     reconciled(docs)
 
 
 @MANY
 @given(blends, st.lists(st.tuples(st.sampled_from(RECORD_PLACES), values.scalars), min_size=1, max_size=3))
-def test_any_value_in_what_is_remembered(blend: str, found: list[tuple[Place, Any]]) -> None:
+def test_any_value_in_what_is_remembered(blend: str, edits: list[tuple[Place, Any]]) -> None:
     docs = documents(blend)
-    for place, value in found:
+    for place, value in edits:
         put_in_record(docs[1], place, value)
         put(docs[0], ("status", "axes", *place), value)
     reconciled(docs)
@@ -76,7 +76,7 @@ def test_any_quantity_in_every_place_of_one_that_controllers_write(blend: str, v
 
 
 @MANY
-@given(st.binary(max_size=40), st.sampled_from(sorted({one["kind"] for one in documents("drawn")})))
+@given(st.binary(max_size=40), st.sampled_from(sorted({document["kind"] for document in documents("drawn")})))
 def test_any_bytes_in_a_name(name: bytes, kind: str) -> None:
     """No server should send what is no JSON or no UTF-8; a proxy may. The watch goes on."""
     watched = Watched(documents("drawn"))

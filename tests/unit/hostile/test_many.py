@@ -45,8 +45,8 @@ def containers(count: int) -> list[Json]:
 
 def targets(count: int) -> list[Json]:
     return [
-        {"containerName": one["name"], "target": AMOUNTS, "uncappedTarget": AMOUNTS}
-        for one in containers(count)
+        {"containerName": container["name"], "target": AMOUNTS, "uncappedTarget": AMOUNTS}
+        for container in containers(count)
     ]
 
 
@@ -93,7 +93,7 @@ def test_recommendations_for_many_strangers_are_reported_by_few_names() -> None:
 def test_policies_for_many_containers_are_found() -> None:
     docs = with_containers("Additive", MOST_CONTAINERS)
     docs[HVPA]["spec"]["vpa"] = {"name": NAME}
-    policies = [{"containerName": one["name"], "mode": "Off"} for one in containers(MANY)]
+    policies = [{"containerName": container["name"], "mode": "Off"} for container in containers(MANY)]
     docs[VPA]["spec"]["resourcePolicy"] = {"containerPolicies": policies}
     writes = reconciled(docs)
     assert writes.patch is not None
@@ -140,8 +140,8 @@ def test_a_selector_of_many_values_is_compared_quickly_and_reported_when_it_is_t
     for number in range(SOME):
         labels = {"app": values[number], "number": str(number)}
         watched.put(merged(docs[POD], {"metadata": {"name": f"p-{number}", "labels": labels}}))
-    seen = watched.objects()
-    assert len(seen.pods) == 0, "the selector is not compared with any pod"
+    objects = watched.objects()
+    assert len(objects.pods) == 0, "the selector is not compared with any pod"
     ready = condition(watched.reconcile(), "Ready")
     assert ready.reason == "UnsupportedTarget"
     assert f"more than {MOST_TERMS} labels, conditions and values" in ready.message
@@ -206,14 +206,19 @@ def test_overlapping_intervals_are_warned_of_once() -> None:
     overlapping = [{"vpaWeight": 50, "startReplicaCount": 1, "lastReplicaCount": 9}] * 100
     docs[HVPA]["spec"]["weightBasedScalingIntervals"] = overlapping
     writes = reconciled(docs)
-    assert [one.reason for one in writes.events].count("SpecWarning") == 1
+    assert [event.reason for event in writes.events].count("SpecWarning") == 1
     assert writes.status is not None
     docs[HVPA]["status"]["conditions"] = [
-        {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
-        for one in writes.status.conditions
+        {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+        }
+        for condition in writes.status.conditions
     ]
     again = reconciled(docs)
-    assert "SpecWarning" not in [one.reason for one in again.events]
+    assert "SpecWarning" not in [event.reason for event in again.events]
 
 
 def test_as_many_windows_as_may_be_are_looked_up() -> None:
@@ -223,7 +228,7 @@ def test_as_many_windows_as_may_be_are_looked_up() -> None:
     docs[HVPA]["spec"]["maintenanceWindows"] = [window] * MOST_WINDOWS
     writes = reconciled(docs)
     assert writes.status is not None
-    assert {one.reason for one in writes.status.last_blocked_scaling} >= {"MaintenanceWindow"}
+    assert {scaling.reason for scaling in writes.status.last_blocked_scaling} >= {"MaintenanceWindow"}
 
 
 # --- many owners, and many Hvpas of one target: few are named, few are written at a time, no other Hvpa is woken ---
@@ -237,11 +242,11 @@ def test_many_objects_that_claim_to_be_owned_go_a_few_at_a_time(deploy: bool, la
             metadata = {"name": f"claims-{index}", "uid": str(index), "labels": labels}
             docs.append(merged(docs[number], {"metadata": metadata}))
     watched = Watched(docs)
-    seen = watched.objects()
-    assert len(seen.hpas) == len(seen.vpas) == SOME + 1
+    objects = watched.objects()
+    assert len(objects.hpas) == len(objects.vpas) == SOME + 1
     writes = watched.reconcile()
     for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):
-        gone = [one for one in writes.owned if one.kind == kind and one.action == "delete"]
+        gone = [change for change in writes.owned if change.kind == kind and change.action == "delete"]
         assert len(gone) == AT_ONCE
     assert len(writes.owned) <= 2 * AT_ONCE + 2
 
@@ -293,8 +298,8 @@ def test_many_hvpas_of_one_target_wake_each_other_a_few_times_only() -> None:
     for index in range(5000):
         watched.put(merged(hvpa, {"metadata": {"name": f"h-{index}", "uid": str(index)}}))
     assert len(watched.woken) < 5000 + 2 * (MOST_RIVALS + 2) ** 2
-    seen = watched.objects(Key(NAMESPACE, "h-4711"))
-    assert len(seen.others) == MOST_RIVALS + 1
+    objects = watched.objects(Key(NAMESPACE, "h-4711"))
+    assert len(objects.others) == MOST_RIVALS + 1
     writes = watched.reconcile(Key(NAMESPACE, "h-4711"))
     assert condition(writes, "Ready").reason == "TargetShared"
     assert f"more than {MOST_RIVALS} other Hvpas" in condition(writes, "Ready").message
@@ -339,9 +344,9 @@ def test_an_hvpa_that_is_going_leaves_its_target_to_the_others() -> None:
     watched.put(merged(late, {"metadata": {"resourceVersion": "10"}}))
     pod = merged(rest[-1], {"metadata": {"name": "web-9", "uid": "9"}})
     watched.put(pod)
-    seen = watched.objects(Key(NAMESPACE, "late"))
-    assert seen.others == ()
-    assert len(seen.pods) == 4
+    objects = watched.objects(Key(NAMESPACE, "late"))
+    assert objects.others == ()
+    assert len(objects.pods) == 4
 
 
 def test_of_a_pod_with_very_many_labels_some_are_indexed() -> None:

@@ -40,9 +40,9 @@ async def test_what_must_not_be_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Reconciler, "_reconcile", crash)
     monkeypatch.setattr(EventRecorder, "run", stop)
     outcome = await fuzz(tmp_path, 300.0, SEED, 4)
-    found = " ".join(outcome.faults)
-    assert "hvpa_write_failures_total" in found
-    assert "hvpa_task_failures_total" in found
+    text = " ".join(outcome.faults)
+    assert "hvpa_write_failures_total" in text
+    assert "hvpa_task_failures_total" in text
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def test_what_is_known_to_be_nasty(name: str) -> None:
     wide = b'{"a":1' + b',"a":1' * 100_000 + b"}"
     long = b'"' + b"9" * 10**6 + b'"'
     texts = [
-        str(one).encode("utf-8", "surrogatepass") for one in values.QUANTITIES + values.TIMES + values.TEXTS
+        str(value).encode("utf-8", "surrogatepass")
+        for value in values.QUANTITIES + values.TIMES + values.TEXTS
     ]
     for data in (
         deep,

@@ -102,20 +102,20 @@ class FakeServer:
         return [path for _, path, _ in self.requests]
 
 
-def always(found: Any) -> Handler:
+def always(answer: Any) -> Handler:
     """Answers each request with this response, these bytes, or this value as JSON."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        return respond(found)
+        return respond(answer)
 
     return handle
 
 
-def respond(found: Any) -> web.Response:
+def respond(answer: Any) -> web.Response:
     """A response with these bytes, or this value as JSON; one like this response, which can be sent only once."""
-    if isinstance(found, web.Response):
-        return web.Response(status=found.status, body=found.body, headers=found.headers)
-    return web.Response(body=found if isinstance(found, bytes) else json.dumps(found).encode())
+    if isinstance(answer, web.Response):
+        return web.Response(status=answer.status, body=answer.body, headers=answer.headers)
+    return web.Response(body=answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
 
 @asynccontextmanager

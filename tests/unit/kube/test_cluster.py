@@ -208,9 +208,9 @@ async def test_our_own_status_is_read_and_wakes_no_hvpa(tmp_path: Path) -> None:
     harness.woken.clear()
     await harness.write(tmp_path, patch_status)
     assert harness.woken == []
-    seen = harness.local.objects(Key("ns", "h"))
-    assert seen is not None
-    assert seen.hvpa.status.replicas == 2
+    objects = harness.local.objects(Key("ns", "h"))
+    assert objects is not None
+    assert objects.hvpa.status.replicas == 2
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ async def test_what_stays_for_its_finalizers_is_known_until_it_is_gone(tmp_path:
     harness = Harness(answer("v", 4, kind=VPA, metadata={"deletionTimestamp": "2026-11-21T10:00:00Z"}))
     harness.put(VPAS, answer("v", 3))
     await harness.write(
-        tmp_path, lambda one: one.change_owned(OWNER, OwnedChange("delete", VPA, "v", uid="u"))
+        tmp_path, lambda cluster: cluster.change_owned(OWNER, OwnedChange("delete", VPA, "v", uid="u"))
     )
     assert harness.get(VPAS, "v").metadata.deletion_timestamp is not None
 
@@ -302,7 +302,7 @@ async def test_what_a_failed_write_is(
     harness.first = [status(code, "", "because") for code in codes]
     if write == "apply to known":
         harness.put(VPAS, answer("v", 3))
-    found: WriteError | None = None
+    failure: WriteError | None = None
     try:
         if write == "patch":
             await harness.write(tmp_path, patch_replicas())
@@ -314,9 +314,9 @@ async def test_what_a_failed_write_is(
             change = delete if write == "delete" else apply
             await harness.write(tmp_path, lambda cluster: cluster.change_owned(OWNER, change))
     except WriteError as caught:
-        found = caught
-    assert error is None or str(found) == "because"
-    assert (found and type(found)) is error
+        failure = caught
+    assert error is None or str(failure) == "because"
+    assert (failure and type(failure)) is error
     assert len(harness.server.requests) == requests
 
 
@@ -368,7 +368,9 @@ async def test_a_scale_does_not_take_the_place_of_what_is_newer(tmp_path: Path, 
 
 
 # --- pods that are resized in place ---
-RESIZES = [PodResize(f"web-{one}", f"u{one}", {"metadata": {"uid": f"u{one}"}}) for one in range(40)]
+RESIZES = [
+    PodResize(f"web-{number}", f"u{number}", {"metadata": {"uid": f"u{number}"}}) for number in range(40)
+]
 
 
 async def test_pods_are_resized_by_their_subresource(tmp_path: Path) -> None:
@@ -398,7 +400,9 @@ async def test_what_becomes_of_a_resize_that_fails(
     harness = Harness(web.json_response(body, status=code))
     async with harness.running(tmp_path) as cluster:
         failures = await cluster.resize_pods(OWNER, RESIZES[:1])
-    assert [(one.pod, type(error)) for one, error in failures] == ([("web-0", expected)] if expected else [])
+    assert [(resize.pod, type(error)) for resize, error in failures] == (
+        [("web-0", expected)] if expected else []
+    )
     if expected is NotServed:
         assert str(failures[0][1]) == NO_RESIZE
 
@@ -419,8 +423,8 @@ USED = [
     [
         pytest.param({"items": USED}, {("web-1", "app"): 500 * 2**20}, id="what can be read counts"),
         *[
-            pytest.param(found, {}, id=name)
-            for found, name in (
+            pytest.param(response, {}, id=name)
+            for response, name in (
                 (status(404), "no metrics API"),
                 (status(503), "one that fails"),
                 (b"[]", "no list"),

@@ -97,8 +97,8 @@ async def test_a_failure_reaches_all_whose_entries_it_had() -> None:
     tasks = await under_way(server, "web", "a", "b")
     server.errors = [Conflict("another client"), Unavailable("no response")]
     server.gate.set()
-    found = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(one) for one in found] == [Conflict, Unavailable, Unavailable]
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [Conflict, Unavailable, Unavailable]
     await server.sizes.write(hvpa(), {"Deployment.apps/web": SIZE})
     assert len(server.sent) == 3
 

@@ -133,5 +133,5 @@ async def test_requests_that_fail_and_watches_that_break_leave_no_objects_behind
 
 def _of_requests() -> Counter[str]:
     gc.collect()
-    names = (type(one).__name__ for one in gc.get_objects())
+    names = (type(instance).__name__ for instance in gc.get_objects())
     return Counter(name for name in names if name in OF_REQUESTS)

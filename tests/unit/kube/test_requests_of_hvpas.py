@@ -68,8 +68,8 @@ async def requested(documents: list[Json]) -> list[str]:
     recorder = Recorder(documents[0]["spec"]["targetRef"].get("kind"))
     transport = cast("Transport", recorder)
     scales = Scales(transport, watched.local)
-    for one in watched.local.custom.of(NAMESPACE):
-        await scales._read(one)
+    for target in watched.local.custom.of(NAMESPACE):
+        await scales._read(target)
     events = EventRecorder(transport, SystemClock())
     writer = asyncio.ensure_future(events.run())
     cluster = KubeCluster(transport, watched.local, events)
@@ -102,23 +102,23 @@ def is_own(path: str) -> bool:
 def test_no_text_of_a_spec_leads_out_of_the_namespace(
     target: Json, hpa: str | None, vpa: str | None, in_place: bool
 ) -> None:
-    found = copy.deepcopy(documents("Additive"))
-    spec = found[0]["spec"]
+    manifests = copy.deepcopy(documents("Additive"))
+    spec = manifests[0]["spec"]
     spec["targetRef"] = target
     for axis, name in (("hpa", hpa), ("vpa", vpa)):
         if name is not None:
             spec[axis] = {**spec[axis], "deploy": False, "name": name}
     if in_place:
         spec["updateStrategy"] = {"type": "InPlace"}
-    paths = asyncio.run(requested(found))
-    assert [one for one in paths if not is_own(one) or "%" in one] == []
+    paths = asyncio.run(requested(manifests))
+    assert [path for path in paths if not is_own(path) or "%" in path] == []
 
 
 def test_a_rollout_is_discovered_and_read() -> None:
     """So that the test above looks at something."""
-    found = copy.deepcopy(documents("Additive"))
-    found[0]["spec"]["targetRef"] = {"apiVersion": API, "kind": "Rollout", "name": "web"}
-    found[0]["spec"]["updateStrategy"] = {"type": "InPlace"}
-    paths = asyncio.run(requested(found))
+    manifests = copy.deepcopy(documents("Additive"))
+    manifests[0]["spec"]["targetRef"] = {"apiVersion": API, "kind": "Rollout", "name": "web"}
+    manifests[0]["spec"]["updateStrategy"] = {"type": "InPlace"}
+    paths = asyncio.run(requested(manifests))
     assert paths[:2] == [f"/apis/{API}", f"/apis/{API}/namespaces/{NAMESPACE}/things/web/scale"]
     assert f"/apis/autoscaling.k8s.io/v1alpha1/namespaces/{NAMESPACE}/hvpas/{NAME}/status" in paths

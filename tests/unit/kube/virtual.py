@@ -25,11 +25,11 @@ class _Selector(selectors.SelectSelector):
     now = 1000.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(0)
-        if not found:
+        events = super().select(0)
+        if not events:
             assert timeout is not None, "nothing will ever happen any more"
             self.now += timeout
-        return found
+        return events
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -85,7 +85,9 @@ class LeaseServer:
                 key, _, value = (query or {})["labelSelector"].partition("=")
                 items = self.leases.values()
                 return {
-                    "items": [one for one in items if one["metadata"].get("labels", {}).get(key) == value]
+                    "items": [
+                        lease for lease in items if lease["metadata"].get("labels", {}).get(key) == value
+                    ]
                 }
             case "POST":
                 if body["metadata"]["name"] in self.leases:

@@ -41,10 +41,10 @@ def test_the_page_has_the_points_and_the_totals_that_they_serve(shell: Shell, tr
         "now": {"replicas": 2, "size": 1000},
         "wanted": {"replicas": 4, "size": 1200},
     }
-    totals = {one["of"]: one["demand"] for one in cpu["totals"] if one["of"]}
+    totals = {total["of"]: total["demand"] for total in cpu["totals"] if total["of"]}
     assert totals == {"wanted": 3600, "usual": 2400}
     assert cpu["totals"][0]["sizes"][:4] == [3600, 1800, 1200, 900]
-    assert [one["demand"] for one in cpu["totals"] if not one["of"]][:2] == [5000, 10_000]
+    assert [total["demand"] for total in cpu["totals"] if not total["of"]][:2] == [5000, 10_000]
 
 
 def test_the_page_names_the_hvpa_and_the_time(shell: Shell, trajectory: list[Doc]) -> None:
@@ -104,11 +104,11 @@ def decided(shell: Shell, documents: list[Doc]) -> Decision:
 @pytest.mark.parametrize("most", [10, 400])
 def test_the_path_has_each_count_and_where_the_hvpa_stands_on_it(shell: Shell, most: int) -> None:
     documents = shop.documents()
-    for one in documents:
-        if one["kind"] == "HorizontalPodAutoscaler":
-            one["spec"]["maxReplicas"] = most
-        if one["kind"] == "Hvpa":
-            one["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = most
+    for document in documents:
+        if document["kind"] == "HorizontalPodAutoscaler":
+            document["spec"]["maxReplicas"] = most
+        if document["kind"] == "Hvpa":
+            document["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = most
     decision = decided(shell, documents)
     (cpu,) = path(decision)  # no metric measures memory
     assert (cpu["container"], cpu["resource"]) == ("app", "cpu")

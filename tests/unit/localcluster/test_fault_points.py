@@ -61,27 +61,30 @@ asyncio.run(main())
 
 def bound_rules() -> list[Json]:
     """The rules of all roles that some way of deploying binds to the operator."""
-    deployed = [one for folder in ("sharded", "secure-metrics") for one in objects(folder)]
+    deployed = [manifest for folder in ("sharded", "secure-metrics") for manifest in objects(folder)]
     bound = {
-        (one["roleRef"]["kind"], one["roleRef"]["name"])
-        for one in deployed
-        if one["kind"].endswith("Binding")
-        and any((to["kind"], to["name"]) == ("ServiceAccount", "hvpa") for to in one.get("subjects", ()))
+        (manifest["roleRef"]["kind"], manifest["roleRef"]["name"])
+        for manifest in deployed
+        if manifest["kind"].endswith("Binding")
+        and any((to["kind"], to["name"]) == ("ServiceAccount", "hvpa") for to in manifest.get("subjects", ()))
     }
     return [
-        rule for one in deployed if (one["kind"], one["metadata"]["name"]) in bound for rule in one["rules"]
+        rule
+        for manifest in deployed
+        if (manifest["kind"], manifest["metadata"]["name"]) in bound
+        for rule in manifest["rules"]
     ]
 
 
 def writes_that_rights_allow() -> set[str]:
     """What the rights are for, as the table names writes."""
-    found: set[str] = set()
+    writes: set[str] = set()
     for rule in bound_rules():
         for resource in set(rule["resources"]) - NO_WRITES:
             for verb in set(rule["verbs"]) - {"get", "list", "watch"}:
                 reported = "apply" if verb == "create" and resource in OWNED else verb
-                found.add(f"{reported}-{resource.replace('/', '-')}")
-    return found
+                writes.add(f"{reported}-{resource.replace('/', '-')}")
+    return writes
 
 
 @asynccontextmanager

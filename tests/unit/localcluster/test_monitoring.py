@@ -14,12 +14,12 @@ def pod(name: str, address: str | None) -> Json:
 
 
 def test_pods_are_scraped_as_the_operator_is(tmp_path: Path) -> None:
-    ((one,), (other,)) = (
+    ((config,), (other,)) = (
         made["scrape_configs"] for made in (scraping_operator("127.0.0.1:1"), scraping_pods(tmp_path / "f"))
     )
-    (target,) = one.pop("static_configs")
+    (target,) = config.pop("static_configs")
     (file,) = other.pop("file_sd_configs")
-    assert one == other
+    assert config == other
     assert file["files"] == [str(tmp_path / "f")]
     write_pods(tmp_path / "f", [pod("hvpa-1", "127.101.0.2"), pod("hvpa-2", None)])
     assert json.loads((tmp_path / "f").read_text()) == [target | {"targets": ["127.101.0.2:9569"]}]

@@ -26,13 +26,13 @@ GONE = 2**30
 def test_an_image_is_what_its_digests_say_and_the_same_each_time(tmp_path: Path) -> None:
     program = tmp_path / "run"
     program.write_text("#!/bin/sh\n")
-    one = write_image(tmp_path / "one.tar", "hvpa.test/a:2", {"run": program}, ["/bin/run"])
+    image = write_image(tmp_path / "one.tar", "hvpa.test/a:2", {"run": program}, ["/bin/run"])
     program.touch()
     assert (
         write_image(tmp_path / "two.tar", "hvpa.test/a:2", {"run": program}, ["/bin/run"]).read_bytes()
-        == one.read_bytes()
+        == image.read_bytes()
     )
-    with tarfile.open(one) as tar:
+    with tarfile.open(image) as tar:
         files = {member.name: tar.extractfile(member).read() for member in tar.getmembers()}  # type: ignore[union-attr]
     blobs = {name.rpartition("/")[2]: content for name, content in files.items() if name.startswith("blobs/")}
     assert all(hashlib.sha256(content).hexdigest() == name for name, content in blobs.items())
@@ -117,8 +117,8 @@ class TestCgroups:
         }
         for name, text in files.items():
             (root / name).write_text(f"{text}\n")
-        found = cgroups.granted(root / "cpu", root / "memory")
-        assert found == cgroups.Granted(102, -1, 134217728, 4096)
+        grant = cgroups.granted(root / "cpu", root / "memory")
+        assert grant == cgroups.Granted(102, -1, 134217728, 4096)
 
     def test_they_are_made_with_a_share_of_the_machine_and_removed(self, root: Path) -> None:
         (root / "cpuset" / "cpuset.cpus").write_text("0-1")
@@ -144,7 +144,7 @@ class TestCgroups:
         for name in names:
             (root / "cpu" / name).mkdir()
         cgroups.remove_stale()
-        assert sorted(one.name for one in (root / "cpu").iterdir()) == sorted(names[1:])
+        assert sorted(path.name for path in (root / "cpu").iterdir()) == sorted(names[1:])
 
 
 def test_each_setting_that_the_kubelet_would_write_has_a_file_in_its_place() -> None:
@@ -156,10 +156,10 @@ def test_each_pod_gets_an_address_of_its_own_on_loopback(tmp_path: Path) -> None
     plugin.write_text(PLUGIN)
     environment = {"PATH": os.environ["PATH"], "STATE": str(tmp_path / "state"), "NAME": "127.0.0.2"}
     environment |= {"CNI_COMMAND": "ADD", "CNI_IFNAME": "eth0", "CNI_NETNS": "/run/netns/one"}
-    found = [
+    answers = [
         json.loads(subprocess.run(["sh", plugin], env=environment, capture_output=True, check=True).stdout)
         for _ in range(3)
     ]
-    addresses = [one["ips"][0]["address"] for one in found]
+    addresses = [answer["ips"][0]["address"] for answer in answers]
     assert addresses == ["127.102.0.2/8", "127.102.0.3/8", "127.102.0.4/8"]
-    assert found[0]["interfaces"] == [{"name": "eth0", "sandbox": "/run/netns/one"}]
+    assert answers[0]["interfaces"] == [{"name": "eth0", "sandbox": "/run/netns/one"}]

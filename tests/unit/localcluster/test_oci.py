@@ -28,21 +28,23 @@ def test_a_layer_is_sorted_owned_by_root_and_has_parents() -> None:
     )
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         members = tar.getmembers()
-    assert [(one.name, one.mode) for one in members] == [
+    assert [(member.name, member.mode) for member in members] == [
         ("bin", 0o777),
         ("tmp", 0o1777),
         ("usr", 0o755),
         ("usr/bin", 0o755),
         ("usr/bin/program", 0o755),
     ]
-    assert {(one.mtime, one.uid, one.gid, one.uname, one.gname) for one in members} == {(1_000, 0, 0, "", "")}
+    assert {(member.mtime, member.uid, member.gid, member.uname, member.gname) for member in members} == {
+        (1_000, 0, 0, "", "")
+    }
     assert members[0].linkname == "usr/bin"
 
 
 def test_both_formats_name_the_same_layers(tmp_path: Path) -> None:
     image = oci.write(tmp_path / "image.tar", "hvpa:1", LAYERS, {"User": "65532:65532"}, 1_000)
     with tarfile.open(tmp_path / "image.tar") as tar:
-        files = {one.name: file.read() for one in tar if (file := tar.extractfile(one)) is not None}
+        files = {member.name: file.read() for member in tar if (file := tar.extractfile(member)) is not None}
     (entry,) = json.loads(files["index.json"])["manifests"]
     assert entry["digest"] == image.manifest
     assert entry["annotations"]["io.containerd.image.name"] == "docker.io/library/hvpa:1"
@@ -51,15 +53,17 @@ def test_both_formats_name_the_same_layers(tmp_path: Path) -> None:
     assert docker == {
         "Config": blob(manifest["config"]["digest"]),
         "RepoTags": ["hvpa:1"],
-        "Layers": [blob(one["digest"]) for one in manifest["layers"]],
+        "Layers": [blob(layer["digest"]) for layer in manifest["layers"]],
     }
-    assert [one["size"] for one in manifest["layers"]] == list(image.layers)
+    assert [layer["size"] for layer in manifest["layers"]] == list(image.layers)
     config = json.loads(files[blob(image.config)])
     assert config["config"] == {"User": "65532:65532"}
-    assert [one["created_by"] for one in config["history"]] == ["first", "second"]
+    assert [step["created_by"] for step in config["history"]] == ["first", "second"]
     assert config["created"] == "1970-01-01T00:16:40Z"
     unpacked = [oci.tar(oci.with_parents(layer.entries), 1_000) for layer in LAYERS]
-    assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(one).hexdigest()}" for one in unpacked]
+    assert config["rootfs"]["diff_ids"] == [
+        f"sha256:{hashlib.sha256(layer).hexdigest()}" for layer in unpacked
+    ]
 
 
 def blob(digest: str) -> str:

@@ -84,9 +84,9 @@ def test_the_audit_log_is_read_line_by_line_and_a_half_line_waits() -> None:
     watch_begins = event(verb="watch", stage="ResponseStarted")
     watch_ends = event(verb="watch")
     long_list_begins = event(verb="list", stage="ResponseStarted")
-    found = parse([event(), watch_begins, watch_ends, long_list_begins, event()[:40]])
-    assert [(request.verb, request.is_write) for request in found] == [("patch", True), ("watch", False)]
-    assert str(found[0]) == (
+    requests = parse([event(), watch_begins, watch_ends, long_list_begins, event()[:40]])
+    assert [(request.verb, request.is_write) for request in requests] == [("patch", True), ("watch", False)]
+    assert str(requests[0]) == (
         "10:00:00.123456 system:serviceaccount:hvpa-system:hvpa patch deployments a/b 200"
     )
 
@@ -124,7 +124,7 @@ class Log:
 def test_a_write_that_has_begun_is_waited_for(tmp_path: Path) -> None:
     log = Log(tmp_path / "audit.log")
     audit = Audit(log.path, lambda: cast(KubeApi, log))
-    assert [one.verb for one in audit.requests()] == ["get", "patch"]
+    assert [request.verb for request in audit.requests()] == ["get", "patch"]
 
 
 def test_the_audit_log_is_searched_by_namespace(tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_the_audit_log_is_searched_by_namespace(tmp_path: Path) -> None:
     elsewhere = {"apiGroup": "apps", "resource": "deployments", "namespace": "ab", "name": "a"}
     log.write(event(auditID="e", objectRef=elsewhere))
     audit = Audit(log.path, lambda: cast(KubeApi, log))
-    assert [one.name for one in audit.requests(namespace="ab")] == ["a"]
-    assert {one.name for one in audit.requests(namespace="a", writes=True)} == {"b"}
+    assert [request.name for request in audit.requests(namespace="ab")] == ["a"]
+    assert {request.name for request in audit.requests(namespace="a", writes=True)} == {"b"}
 
 
 class Pods:
@@ -200,7 +200,7 @@ def test_what_a_pod_can_use_may_depend_on_the_pod() -> None:
     pods = Pods(True, True)
     most = {"pod-0": 300.0, "pod-1": 700.0}
     load = PodLoad(
-        cast(KubeApi, pods), "a", "app=web", cpu=1000, most_cpu=lambda one: most[one["metadata"]["name"]]
+        cast(KubeApi, pods), "a", "app=web", cpu=1000, most_cpu=lambda pod: most[pod["metadata"]["name"]]
     )
     load.share_out()
     assert [cpu for _, cpu, _ in pods.written] == ["300m", "500m"]

@@ -50,7 +50,7 @@ def event(
 
 def written(folder: Path, *events: Json) -> Path:
     path = folder / "audit.log"
-    path.write_text("".join(json.dumps(one) + "\n" for one in events))
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
     return path
 
 
@@ -66,8 +66,8 @@ def test_what_the_operator_used_is_counted_and_what_others_did_is_not(tmp_path: 
         event("get", "secrets", user="a user who quotes " + USER),
         event("list", "coordination.k8s.io.leases", user="replica"),
     )
-    found = rights.summary(log, Circumstances(operators={USER, "replica"}))
-    assert found.used == {
+    summary = rights.summary(log, Circumstances(operators={USER, "replica"}))
+    assert summary.used == {
         PATCH: 2,
         ("", "pods", "watch"): 1,
         ("autoscaling", "horizontalpodautoscalers", "patch"): 1,
@@ -75,15 +75,15 @@ def test_what_the_operator_used_is_counted_and_what_others_did_is_not(tmp_path: 
         ("autoscaling.k8s.io", "hvpas/status", "patch"): 1,
         ("coordination.k8s.io", "leases", "list"): 1,
     }
-    assert (found.denied, found.private) == ([], [])
+    assert (summary.denied, summary.private) == ([], [])
 
 
 def test_denials_and_reads_of_secrets_are_kept_with_what_they_were(tmp_path: Path) -> None:
     log = written(tmp_path, event("list", "secrets"), event("delete", "apps.deployments", 403))
-    found = rights.summary(log, Circumstances())
-    assert found.used == {("", "secrets", "list"): 1}
-    assert found.private == [f"12:00:00.000000 {USER} list secrets a/ 200"]
-    assert found.denied == [f"12:00:00.000000 {USER} delete deployments a/ 403"]
+    summary = rights.summary(log, Circumstances())
+    assert summary.used == {("", "secrets", "list"): 1}
+    assert summary.private == [f"12:00:00.000000 {USER} list secrets a/ 200"]
+    assert summary.denied == [f"12:00:00.000000 {USER} delete deployments a/ 403"]
 
 
 def test_denials_that_say_nothing_are_left_out(tmp_path: Path) -> None:
@@ -112,20 +112,20 @@ def test_summaries_of_several_control_planes_add_up(tmp_path: Path) -> None:
         rights.leave(folder, log, Circumstances())
     rights.leave(folder, tmp_path / "none.log", Circumstances())
     rights.leave(tmp_path / "gone", log, Circumstances())
-    found = rights.collect(folder)
-    assert found.used == {PATCH: 2}
-    assert len(found.denied) == 2
+    summary = rights.collect(folder)
+    assert summary.used == {PATCH: 2}
+    assert len(summary.denied) == 2
 
 
 def test_the_rights_of_config_are_those_that_are_bound_to_the_operator() -> None:
-    found = rights.granted()
-    assert found >= {
+    permissions = rights.granted()
+    assert permissions >= {
         PATCH,
         ("autoscaling.k8s.io", "hvpas/status", "patch"),
         ("coordination.k8s.io", "leases", "update"),
         ("authentication.k8s.io", "tokenreviews", "create"),
     }
-    assert ("autoscaling.k8s.io", "hvpas", "deletecollection") not in found  # the editors'
+    assert ("autoscaling.k8s.io", "hvpas", "deletecollection") not in permissions  # the editors'
 
 
 def test_what_is_complained_of() -> None:

@@ -98,7 +98,7 @@ def test_a_second_is_slow_if_its_slowest_requests_are(answers: Answers, slow: bo
     ],
 )
 def test_latency_is_back_once_it_stays_within_its_goal(course: str, second: int | None) -> None:
-    answers = {at: GOOD if one == "g" else SLOW for at, one in enumerate(course)}
+    answers = {at: GOOD if letter == "g" else SLOW for at, letter in enumerate(course)}
     assert recovered(answers, 0, len(course), GOAL) == second
 
 

@@ -17,7 +17,7 @@ def test_the_line_can_die_while_a_connection_on_it_ends() -> None:
         with Wire(f"https://{host}:{port}") as wire:
             client = socket.create_connection(("127.0.0.1", int(wire.address.rpartition(":")[2])))
             with client:
-                wait_for(lambda: any(len(one.writers) == 2 for one in wire._connections), 10)
+                wait_for(lambda: any(len(connection.writers) == 2 for connection in wire._connections), 10)
                 wire._call(_die_at_the_end_of_a_connection(wire))
                 client.settimeout(10)
                 with contextlib.suppress(ConnectionResetError):  # as good

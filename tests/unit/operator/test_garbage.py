@@ -27,7 +27,7 @@ async def looked_after(seconds: float) -> AsyncIterator[None]:
 
 async def test_what_survives_a_whole_search_is_set_aside_and_freed_when_nobody_has_it() -> None:
     things = [Thing() for _ in range(1000)]
-    seen = weakref.ref(things[0])
+    reference = weakref.ref(things[0])
     async with looked_after(3600):
         before = gc.get_freeze_count()
         assert before >= 1000
@@ -38,19 +38,19 @@ async def test_what_survives_a_whole_search_is_set_aside_and_freed_when_nobody_h
         gc.collect()
         assert gc.get_freeze_count() >= before + len(more) // 2
         things.clear()
-        assert seen() is None
+        assert reference() is None
 
 
 async def test_a_cycle_that_was_set_aside_goes_with_the_search_that_looks_at_everything() -> None:
     thing = Thing()
     thing.itself = thing
-    seen = weakref.ref(thing)
+    reference = weakref.ref(thing)
     async with looked_after(0.2):
         del thing
         gc.collect()
-        assert seen() is not None
+        assert reference() is not None
         async with asyncio.timeout(60):
-            while seen() is not None:
+            while reference() is not None:
                 await asyncio.sleep(0.01)
         assert gc.get_freeze_count() > 0
 

@@ -71,13 +71,13 @@ def test_console_lines_can_t_be_forged() -> None:
 
 
 def test_json_lines_can_t_be_forged() -> None:
-    found = run("json")
-    assert found.replace("\n", "").isprintable()
-    lines = [json.loads(line) for line in found.splitlines()]
+    output = run("json")
+    assert output.replace("\n", "").isprintable()
+    lines = [json.loads(line) for line in output.splitlines()]
     assert [line["level"] for line in lines] == ["info", "error", "error"]
     assert "forged" in lines[0]["event"]
     assert lines[2]["exception"].endswith("w")
-    assert max(map(len, found.splitlines())) < 60_000
+    assert max(map(len, output.splitlines())) < 60_000
 
 
 @given(ENTRIES)
@@ -89,11 +89,11 @@ def test_any_entry_is_one_line_of_json(entry: dict[str, Any]) -> None:
 
 @given(ENTRIES, ANY_TEXT)
 def test_any_entry_is_text_without_commands(entry: dict[str, Any], traceback: str) -> None:
-    found = entry_line(None, "info", bounded(None, "info", {**entry, "exception": traceback}))
+    fields = entry_line(None, "info", bounded(None, "info", {**entry, "exception": traceback}))
     assert all(
-        key.isprintable() and str(value).isprintable() for key, value in found.items() if key != "exception"
+        key.isprintable() and str(value).isprintable() for key, value in fields.items() if key != "exception"
     )
-    assert all(line.startswith("    ") and line.isprintable() for line in found["exception"].split("\n"))
+    assert all(line.startswith("    ") and line.isprintable() for line in fields["exception"].split("\n"))
 
 
 def test_usual_values_stay_as_they_are() -> None:
@@ -115,11 +115,11 @@ def test_what_is_long_is_cut() -> None:
         if len(str(deep)) > 10**6:
             break
     entry = {"text": "x" * 10**6, "list": list(range(10**5)), "deep": deep, "exception": "line\n" * 10**5}
-    found = bounded(None, "info", entry)
-    assert len(found["text"]) == MOST_TEXT
-    assert len(found["list"]) == MOST_ENTRIES
-    assert len(found["exception"]) == MOST_TRACEBACK
-    assert len(to_json(found)) < LONGEST
+    fields = bounded(None, "info", entry)
+    assert len(fields["text"]) == MOST_TEXT
+    assert len(fields["list"]) == MOST_ENTRIES
+    assert len(fields["exception"]) == MOST_TRACEBACK
+    assert len(to_json(fields)) < LONGEST
 
 
 @pytest.mark.parametrize("value", [10**5000, -(10**5000), 2**64], ids=["long", "negative", "65 bits"])

@@ -167,9 +167,9 @@ class Harness:
     @property
     def one(self) -> Objects:
         """The objects as they are now."""
-        found: Objects | None = self.cluster.one
-        assert found is not None
-        return found
+        objects: Objects | None = self.cluster.one
+        assert objects is not None
+        return objects
 
     def change(self, **change: Any) -> None:
         """Change some of the objects."""
@@ -181,7 +181,7 @@ class Harness:
 
     def conditions(self) -> dict[str, tuple[str, str]]:
         """Status and reason of each condition."""
-        return {one.type: (one.status, one.reason) for one in self.status.conditions}
+        return {condition.type: (condition.status, condition.reason) for condition in self.status.conditions}
 
 
 def scaling_out() -> Objects:

@@ -176,12 +176,12 @@ def test_a_line_loses_and_doubles_nothing(steps: list[tuple[str, int]]) -> None:
                 assert line.pop(key, -1.0) == keys.pop(key, -1.0)
             case "take":
                 taken = line.take()
-                free = {one: since for one, since in keys.items() if one.namespace not in held}
+                free = {key: since for key, since in keys.items() if key.namespace not in held}
                 if taken is None:
                     assert not free
                 else:
-                    own = {one: since for one, since in free.items() if one.namespace == taken[0].namespace}
-                    assert taken == min(own.items(), key=lambda one: one[1])
+                    own = {key: since for key, since in free.items() if key.namespace == taken[0].namespace}
+                    assert taken == min(own.items(), key=lambda item: item[1])
                     del keys[taken[0]]
             case "hold":
                 line.hold(namespace)
@@ -190,11 +190,11 @@ def test_a_line_loses_and_doubles_nothing(steps: list[tuple[str, int]]) -> None:
                 line.release(namespace)
                 held.discard(namespace)
             case "discard":
-                line.discard(lambda one, namespace=namespace: one.namespace == namespace)  # type: ignore[misc]
-                keys = {one: since for one, since in keys.items() if one.namespace != namespace}
-        free = {one: since for one, since in keys.items() if one.namespace not in held}
+                line.discard(lambda key, namespace=namespace: key.namespace == namespace)  # type: ignore[misc]
+                keys = {key: since for key, since in keys.items() if key.namespace != namespace}
+        free = {key: since for key, since in keys.items() if key.namespace not in held}
         assert len(line) == len(free)
         assert set(line) == keys.keys()
         assert line.oldest() == min(free.values(), default=None)
-        assert all((one in line) == (one in keys) for one in [key])
-        assert line.waiting(namespace) == sum(one.namespace == namespace for one in keys)
+        assert all((single_key in line) == (single_key in keys) for single_key in [key])
+        assert line.waiting(namespace) == sum(key.namespace == namespace for key in keys)

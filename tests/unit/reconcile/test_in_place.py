@@ -38,18 +38,18 @@ class InPlace(Harness):
     """The VPA wants larger pods, and the HPA twice as many."""
 
     def __init__(self, replicas: int = 6, **failures: Exception) -> None:
-        one = build.hvpa({"replicas": replicas, "updateStrategy": {"type": "InPlace"}})
+        hvpa = build.hvpa({"replicas": replicas, "updateStrategy": {"type": "InPlace"}})
         pods = [build.pod(f"web-{number}", change={"metadata": OWNER}) for number in range(3)]
         vpa = build.vpa({"app": {"cpu": "4", "memory": "4G"}})
-        super().__init__(build.objects(one, None, build.hpa(6, 100), vpa, pods), **failures)
+        super().__init__(build.objects(hvpa, None, build.hpa(6, 100), vpa, pods), **failures)
 
     def ready(self) -> tuple[str, str]:
-        found = self.status.conditions[0]
-        return found.reason, found.message
+        condition = self.status.conditions[0]
+        return condition.reason, condition.message
 
     def resized(self) -> list[str]:
         """The pods that one reconcile resized."""
-        return [one.pod for resizes in self.written("resizes") for one in resizes]
+        return [resize.pod for resizes in self.written("resizes") for resize in resizes]
 
 
 def test_what_was_decided_is_written_before_anything_is_acted_upon() -> None:
@@ -60,7 +60,7 @@ def test_what_was_decided_is_written_before_anything_is_acted_upon() -> None:
     (status,), (patch,), (resizes,) = (harness.written(name) for name in names)
     assert status["desired"]["replicas"] == patch.body["spec"]["replicas"]
     assert patch.is_scale
-    assert [one.pod for one in resizes] == ["web-0", "web-1", "web-2"]
+    assert [resize.pod for resize in resizes] == ["web-0", "web-1", "web-2"]
 
 
 def test_before_a_memory_limit_falls_it_is_asked_what_is_used_once_a_minute() -> None:
@@ -75,7 +75,11 @@ def test_before_a_memory_limit_falls_it_is_asked_what_is_used_once_a_minute() ->
     harness.cluster.memory = {("web-1", "app"): 1_900_000_000}
     harness.reconcile()
     (resizes,) = harness.written("resizes")
-    assert {one.pod: one.lowers_limit for one in resizes} == {"web-0": True, "web-1": False, "web-2": True}
+    assert {resize.pod: resize.lowers_limit for resize in resizes} == {
+        "web-0": True,
+        "web-1": False,
+        "web-2": True,
+    }
     assert harness.cluster.asked == ["app=web"]
     harness.reconcile(seconds=59)
     assert harness.cluster.asked == ["app=web"]
@@ -108,9 +112,9 @@ def test_a_memory_limit_that_a_kubelet_refuses_is_asked_for_again_after_a_while(
     size = {"requests": {"cpu": "1", "memory": "100M"}, "limits": {"cpu": "2", "memory": "500M"}}
     desired = {"replicas": 1, "since": build.stamp(build.NOW), "generation": 1}
     desired |= {"containers": [{"name": name, **size} for name in NAMES]}
-    one = build.hvpa({"replicas": 1, "updateStrategy": {"type": "InPlace"}}, {"desired": desired})
+    hvpa = build.hvpa({"replicas": 1, "updateStrategy": {"type": "InPlace"}}, {"desired": desired})
     template = [build.container(name, size["requests"], size["limits"]) for name in NAMES]
-    harness.change(hvpa=one, workload=build.workload(1, template), hpas=(), vpas=())
+    harness.change(hvpa=hvpa, workload=build.workload(1, template), hpas=(), vpas=())
 
     def asked(pod: Pod, seconds: float) -> dict[str, str]:
         harness.cluster.writes.clear()
@@ -173,11 +177,11 @@ def test_nothing_waits_for_the_size_of_new_pods() -> None:
 
 def test_without_its_strategy_or_itself_an_hvpa_leaves_no_size_behind() -> None:
     harness = InPlace()
-    one = harness.one
-    assert one.hvpa.spec is not None
+    objects = harness.one
+    assert objects.hvpa.spec is not None
     sizes = (("Deployment.apps/web", "web"),)
-    spec = one.hvpa.spec.model_copy(update={"update_strategy": UpdateStrategy(type="Rollout")})
-    harness.change(hvpa=replace(one.hvpa, spec=spec), creation_sizes=sizes)
+    spec = objects.hvpa.spec.model_copy(update={"update_strategy": UpdateStrategy(type="Rollout")})
+    harness.change(hvpa=replace(objects.hvpa, spec=spec), creation_sizes=sizes)
     harness.reconcile()
     assert harness.written("creation_sizes") == [{"Deployment.apps/web": None}]
     harness.cluster.one = None
@@ -187,7 +191,9 @@ def test_without_its_strategy_or_itself_an_hvpa_leaves_no_size_behind() -> None:
     assert harness.reconcile().outcome == "gone"
 
 
-WRITES = {name for name, one in vars(Cluster).items() if inspect.iscoroutinefunction(one)} - {"memory_in_use"}
+WRITES = {name for name, member in vars(Cluster).items() if inspect.iscoroutinefunction(member)} - {
+    "memory_in_use"
+}
 """All writes of the port, so that another one is another case."""
 
 
@@ -229,8 +235,8 @@ def test_killed_at_any_write_it_goes_on_from_there(killed_at: str, is_written: b
     harness.reconcile()
     for name in set(whole.names("event")):
         assert name in done or harness.written(name) == whole.written(name), name
-    for one in (whole, harness):
-        one.reconcile()
+    for each_harness in (whole, harness):
+        each_harness.reconcile()
     assert harness.status == whole.status, "nothing was decided twice"
 
 
@@ -250,19 +256,19 @@ def test_what_the_api_server_refuses_is_decided_anew_at_once_and_not_asked_for_a
 def test_a_refusal_is_forgotten_with_its_pod_and_with_the_hvpa() -> None:
     harness = InPlace(resizes=Refused("exceeded quota"))
     harness.reconcile()
-    one = harness.one
+    objects = harness.one
     harness.cluster.failures.clear()
-    harness.change(pods=one.pods[1:])
+    harness.change(pods=objects.pods[1:])
     harness.reconcile()
     assert harness.ready()[0] != "PodsNotResized"
-    harness.cluster.one = one
+    harness.cluster.one = objects
     harness.reconcile()
     assert len(harness.resized()) == 3
     harness.cluster.failures["resizes"] = Refused("exceeded quota")
     harness.reconcile()
     harness.cluster.one = None
     assert harness.reconcile() == ReconcileResult("gone")
-    harness.cluster.one = one
+    harness.cluster.one = objects
     harness.reconcile()
     assert len(harness.resized()) == 3
 
@@ -294,7 +300,7 @@ class LimitRange(FakeCluster):
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         await super().resize_pods(hvpa, resizes)
-        return [(one, Refused("maximum cpu usage per Container is 1200m")) for one in resizes]
+        return [(resize, Refused("maximum cpu usage per Container is 1200m")) for resize in resizes]
 
 
 def test_replicas_serve_where_a_limit_range_allows_no_larger_pods() -> None:
@@ -310,8 +316,8 @@ def test_replicas_serve_where_a_limit_range_allows_no_larger_pods() -> None:
         harness.clock.time += dt.timedelta(minutes=minutes)
         for _ in range(5):
             result = harness.reconcile()
-            sizes = [one.body["spec"]["containers"][0] for one in chain(*harness.written("resizes"))]
-            asked += [one["resources"]["requests"]["cpu"] for one in sizes]
+            sizes = [resize.body["spec"]["containers"][0] for resize in chain(*harness.written("resizes"))]
+            asked += [size["resources"]["requests"]["cpu"] for size in sizes]
         assert not harness.written("resizes")
     assert asked == ["1667m"] * 3
     assert harness.status.rolled_back is not None
@@ -320,7 +326,7 @@ def test_replicas_serve_where_a_limit_range_allows_no_larger_pods() -> None:
     harness.reconcile(seconds=result.wait.total_seconds())
     assert harness.status.desired is not None
     assert harness.status.desired.replicas == 5
-    assert [one.requests for one in harness.status.desired.containers] == [{"cpu": "1"}]
+    assert [container.requests for container in harness.status.desired.containers] == [{"cpu": "1"}]
 
 
 class SmallNode(FakeCluster):
@@ -329,17 +335,17 @@ class SmallNode(FakeCluster):
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         await super().resize_pods(hvpa, resizes)
         failures = []
-        for one in resizes:
-            body: Any = one.body
+        for resize in resizes:
+            body: Any = resize.body
             requests = body["spec"]["containers"][0]["resources"]["requests"]
             if parse_cpu(requests.get("cpu", "1")) > 4000:
                 message = (
                     "node didn't have enough allocatable resources: cpu, requested: 5000, allocatable: 4000"
                 )
-                failures.append((one, NodeTooSmall(f'pods "{one.pod}" is forbidden: {message}')))
+                failures.append((resize, NodeTooSmall(f'pods "{resize.pod}" is forbidden: {message}')))
             else:
                 had = {"cpu": "1", "memory": "1G"} | requests
-                pod = build.pod(one.pod, containers=[app(**had)], change={"metadata": OWNER})
+                pod = build.pod(resize.pod, containers=[app(**had)], change={"metadata": OWNER})
                 assert self.one is not None
                 self.one = replace(self.one, pods=(pod,))
         return failures
@@ -361,15 +367,19 @@ def test_replicas_serve_at_once_where_the_node_is_too_small_and_memory_is_raised
         result = harness.reconcile()
         if harness.status.rolled_back is not None:
             waits.append(result.wait)
-        sizes = [one.body["spec"]["containers"][0] for one in chain(*harness.written("resizes"))]
-        asked += [one["resources"]["requests"] for one in sizes]
+        sizes = [resize.body["spec"]["containers"][0] for resize in chain(*harness.written("resizes"))]
+        asked += [size["resources"]["requests"] for size in sizes]
     assert asked == [{"cpu": "5", "memory": "2G"}, {"memory": "2G"}, {"cpu": "5"}]
     assert waits[0] == dt.timedelta(0), "nothing else would call for the decision about replicas"
     assert harness.status.rolled_back is not None
-    assert [(one.resource, one.failed) for one in harness.status.rolled_back.changes] == [("cpu", 5000)]
+    assert [(change.resource, change.failed) for change in harness.status.rolled_back.changes] == [
+        ("cpu", 5000)
+    ]
     assert harness.status.desired is not None
     assert harness.status.desired.replicas == 5
-    assert [one.requests for one in harness.status.desired.containers] == [{"cpu": "1", "memory": "2G"}]
+    assert [container.requests for container in harness.status.desired.containers] == [
+        {"cpu": "1", "memory": "2G"}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ class Cycle(Harness):
         """Level and text of what one reconcile logs of conditions."""
         with capture_logs() as logs:
             self.reconcile()
-        return [(one["log_level"], one["event"]) for one in logs if "condition" in one]
+        return [(line["log_level"], line["event"]) for line in logs if "condition" in line]
 
 
 def test_a_state_is_logged_once_with_its_remedy_and_once_when_it_is_over() -> None:
@@ -39,7 +39,7 @@ def test_a_write_that_keeps_failing_is_logged_once() -> None:
     harness = Cycle(build.objects(vertical=build.vpa()), owned=WriteError("forbidden"))
     failed = f"WriteFailed: ChangeOwned: forbidden. {REMEDIES['WriteFailed']}."
     assert harness.lines() == [("warning", failed)]
-    [event] = [one for one in harness.written("event") if one.reason == "WriteFailed"]
+    [event] = [event for event in harness.written("event") if event.reason == "WriteFailed"]
     assert event.message == failed.removeprefix("WriteFailed: ")
     assert harness.lines() == []
     del harness.cluster.failures["owned"]
@@ -47,11 +47,11 @@ def test_a_write_that_keeps_failing_is_logged_once() -> None:
 
 
 def test_conditions_that_begin_with_a_failed_write_have_their_events_once() -> None:
-    one = build.objects(
+    objects = build.objects(
         build.hvpa({"vpa": {"deploy": False, "name": "gone"}}),
         horizontal=build.hpa(desired=6, utilization=100),
     )
-    harness = Cycle(one, workload=WriteError("denied"))
+    harness = Cycle(objects, workload=WriteError("denied"))
 
     def news() -> list[tuple[str, str, str]]:
         """The events of one reconcile, each of which is also a line of the log."""
@@ -72,8 +72,8 @@ def test_conditions_that_begin_with_a_failed_write_have_their_events_once() -> N
 
 
 def test_a_condition_s_event_is_not_lost_to_a_write_that_fails_later() -> None:
-    one = build.objects(build.hvpa({"vpa": {"deploy": False, "name": "gone"}}))  # its HPA is missing
-    harness = Cycle(one, owned=WriteError("forbidden"))
+    objects = build.objects(build.hvpa({"vpa": {"deploy": False, "name": "gone"}}))  # its HPA is missing
+    harness = Cycle(objects, owned=WriteError("forbidden"))
     assert ("warning", "VpaNotFound") in [(level, text.partition(":")[0]) for level, text in harness.lines()]
     assert "VpaNotFound" in [event.reason for event in harness.written("event")]
 
@@ -83,13 +83,13 @@ def test_what_a_status_can_t_say_is_a_warning_each_time() -> None:
     for _ in range(2):
         with capture_logs() as logs:
             harness.reconcile()
-        assert ("warning", "write failed") in [(one["log_level"], one["event"]) for one in logs]
+        assert ("warning", "write failed") in [(line["log_level"], line["event"]) for line in logs]
 
 
 def test_a_step_is_logged_with_what_changed_and_why() -> None:
     harness = Harness(scaling_out())
     with capture_logs() as logs:
         harness.reconcile()
-    [step] = [one for one in logs if one["event"] == "scaled"]
+    [step] = [line for line in logs if line["event"] == "scaled"]
     assert step["step"].startswith("replicas 3 -> 6; HPA: cpu at 200 % of its target, using 6")
     assert build.decided(scaling_out()).events[0].message == step["step"]

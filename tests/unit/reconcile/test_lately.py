@@ -67,9 +67,9 @@ def test_it_is_forgotten_with_the_hvpa_the_process_and_the_shard(gone: str) -> N
         harness.reconciler.forget(KEY)
         assert harness.telemetry.reports[-1] == ("forgotten", KEY)
     else:
-        one, harness.cluster.one = harness.one, None
+        objects, harness.cluster.one = harness.one, None
         assert harness.reconcile().outcome == "gone"
-        harness.cluster.one = one
+        harness.cluster.one = objects
     harness.reconcile(minutes=10)
     assert pods(harness) == 4
 
@@ -85,9 +85,9 @@ def test_it_is_forgotten_where_pods_are_no_longer_resized_in_place() -> None:
 
 def test_a_duration_of_days_keeps_an_hour() -> None:
     spec = {**IN_PLACE, "vpa": {"scaleDown": {"stabilizationDuration": "96h"}}}
-    found = using("1", spec).hvpa.spec
-    assert found is not None
-    assert highest_demand(found).duration == dt.timedelta(hours=1)
+    hvpa_spec = using("1", spec).hvpa.spec
+    assert hvpa_spec is not None
+    assert highest_demand(hvpa_spec).duration == dt.timedelta(hours=1)
 
 
 def test_where_pods_are_replaced_nothing_is_looked_back_at() -> None:

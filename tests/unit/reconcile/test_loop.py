@@ -237,7 +237,7 @@ async def test_computing_is_measured_and_waiting_is_not() -> None:
 
 
 async def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> None:
-    seen: list[BaseException] = []
+    errors: list[BaseException] = []
 
     async def work(error: Exception | None) -> None:
         try:
@@ -246,7 +246,7 @@ async def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> 
                 raise error
             await asyncio.sleep(1000.0)
         except BaseException as caught:
-            seen.append(caught)
+            errors.append(caught)
             raise
 
     with pytest.raises(ValueError, match="no"):
@@ -254,7 +254,7 @@ async def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await Metered(work(None))
-    assert [type(one) for one in seen] == [ValueError, asyncio.CancelledError]
+    assert [type(error) for error in errors] == [ValueError, asyncio.CancelledError]
 
 
 async def test_a_fault_that_the_reconcile_lets_through_ends_no_worker_and_the_key_is_tried_again() -> None:

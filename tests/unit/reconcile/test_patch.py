@@ -40,21 +40,23 @@ def test_equal_documents_need_no_patch(document: dict[str, Any]) -> None:
 
 @CALM
 @given(objects(), st.sampled_from([(), ("lastError", "axes"), ("conditions", "old")]))
-def test_the_patch_of_a_status_is_that_of_its_whole_dump(seen: Objects, unreadable: tuple[str, ...]) -> None:
-    hvpa, status = replace(seen.hvpa, unreadable_status=unreadable), build.decided(seen).status
-    found, wanted = StatusPatch(hvpa, status), to_wire(status)
+def test_the_patch_of_a_status_is_that_of_its_whole_dump(
+    inputs: Objects, unreadable: tuple[str, ...]
+) -> None:
+    hvpa, status = replace(inputs.hvpa, unreadable_status=unreadable), build.decided(inputs).status
+    status_patch, wanted = StatusPatch(hvpa, status), to_wire(status)
     leftover = {field: None for field in unreadable if field not in wanted}
-    assert found == merge_patch(to_wire(hvpa.status), wanted) | leftover
-    assert found.fields == sorted(found)
-    assert len(found) == len(found.fields)
-    assert StatusPatch(seen.hvpa, seen.hvpa.status).fields == []
+    assert status_patch == merge_patch(to_wire(hvpa.status), wanted) | leftover
+    assert status_patch.fields == sorted(status_patch)
+    assert len(status_patch) == len(status_patch.fields)
+    assert StatusPatch(inputs.hvpa, inputs.hvpa.status).fields == []
 
 
 def test_a_patch_that_is_not_looked_into_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = build.objects()
-    status = build.decided(seen).status
+    objects = build.objects()
+    status = build.decided(objects).status
     monkeypatch.setattr(patch, "to_wire", None)
-    found = StatusPatch(seen.hvpa, status)
-    assert "conditions" in found.fields
+    status_patch = StatusPatch(objects.hvpa, status)
+    assert "conditions" in status_patch.fields
     with pytest.raises(TypeError):
-        found["conditions"]
+        status_patch["conditions"]

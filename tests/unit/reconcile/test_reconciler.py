@@ -22,10 +22,10 @@ FAILED, CONFLICT = ReconcileResult("failed"), ReconcileResult("conflict")
 UNANSWERED = ReconcileResult("failed", is_unanswered=True)
 
 
-def settled(one: Objects, times: int = 1) -> Objects:
+def settled(objects: Objects, times: int = 1) -> Objects:
     for _ in range(times):
-        one = build.apply(one, build.decided(one))
-    return one
+        objects = build.apply(objects, build.decided(objects))
+    return objects
 
 
 def test_nothing_is_kept_of_an_hvpa_that_is_gone() -> None:
@@ -68,14 +68,14 @@ def test_a_decision_that_breaks_an_invariant_is_logged_and_reported(
     monkeypatch: pytest.MonkeyPatch, checks: bool
 ) -> None:
     broken = (Violation("capacity", "cpu: 2 of 3 served by 2 pods"),)
-    monkeypatch.setattr(reconciler, "violations", lambda seen, decision: broken)
+    monkeypatch.setattr(reconciler, "violations", lambda observation, decision: broken)
     harness = Harness(scaling_out())
     harness.telemetry.checks_invariants = checks
     with capture_logs() as logs:
         assert harness.reconcile().outcome == "done", "it is carried out all the same"
     assert (("violated", "capacity") in harness.telemetry.reports) is checks
-    found = [(one["namespace"], one["name"], one["found"]) for one in logs if "invariant" in one]
-    assert found == [(*KEY, broken[0].what)] * checks
+    violations = [(line["namespace"], line["name"], line["found"]) for line in logs if "invariant" in line]
+    assert violations == [(*KEY, broken[0].what)] * checks
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
@@ -85,16 +85,18 @@ def test_nothing_is_written_when_nothing_changed() -> None:
 
 
 def test_a_field_of_the_old_status_that_can_t_be_read_is_removed() -> None:
-    one = settled(scaling_out(), 3)
-    harness = Harness(replace(one, hvpa=replace(one.hvpa, unreadable_status=("lastBlockedScaling", "axes"))))
+    objects = settled(scaling_out(), 3)
+    harness = Harness(
+        replace(objects, hvpa=replace(objects.hvpa, unreadable_status=("lastBlockedScaling", "axes")))
+    )
     harness.reconcile()
     assert harness.written("status") == [{"lastBlockedScaling": None}]
 
 
 def test_the_status_patch_holds_only_the_difference() -> None:
-    one = settled(scaling_out())
-    harness = Harness(one)
-    harness.cluster.status_is(one.hvpa.status.model_copy(update={"replicas": 99}))
+    objects = settled(scaling_out())
+    harness = Harness(objects)
+    harness.cluster.status_is(objects.hvpa.status.model_copy(update={"replicas": 99}))
     harness.reconcile()
     [patch] = harness.written("status")
     assert patch["replicas"] == 6
@@ -178,11 +180,11 @@ def test_failures_in_a_row_are_counted_anew_after_a_write_that_gets_through(
 
 def test_conflicts_of_the_status_itself_are_an_event() -> None:
     harness = Harness(scaling_out(), status=Conflict("the object has been modified"))
-    found = []
+    messages = []
     for _ in range(8):
         assert harness.reconcile() == CONFLICT
-        found += [one.message for one in harness.written("event") if one.reason == "WriteFailed"]
-    [message] = found
+        messages += [event.message for event in harness.written("event") if event.reason == "WriteFailed"]
+    [message] = messages
     assert message.startswith("PatchStatus: repeated conflicts")
 
 
@@ -259,8 +261,8 @@ def test_an_exception_of_the_port_stays_with_its_hvpa() -> None:
 
 
 def test_an_exception_while_deciding_is_reported_in_the_status() -> None:
-    one = scaling_out()
-    harness = Harness(replace(one, hvpa=replace(one.hvpa, spec="not a spec")))  # type: ignore[arg-type]
+    objects = scaling_out()
+    harness = Harness(replace(objects, hvpa=replace(objects.hvpa, spec="not a spec")))  # type: ignore[arg-type]
     assert harness.reconcile() == ReconcileResult("crashed")
     [patch] = harness.written("status")
     assert patch["lastError"]["lastOperation"] == "Decide"
@@ -271,5 +273,5 @@ def test_a_block_is_counted_when_it_begins() -> None:
     harness = Harness(replace(scaling_out(), hvpa=build.hvpa(spec)))
     for _ in range(2):
         harness.reconcile()
-        blocked = [one for one in harness.telemetry.reports if one[0] == "blocked"]
+        blocked = [report for report in harness.telemetry.reports if report[0] == "blocked"]
         assert blocked == [("blocked", "horizontal", "up", "UpdatePolicy")]

@@ -36,8 +36,8 @@ def all_refused(spec: Mapping[str, Any]) -> str:
 
 def large_requests(spec: Mapping[str, Any]) -> str:
     """Requests of more than a core are refused."""
-    for one in spec.get("template", {}).get("spec", {}).get("containers", []):
-        if parse_cpu(one["resources"]["requests"]["cpu"]) > 1000:
+    for container in spec.get("template", {}).get("spec", {}).get("containers", []):
+        if parse_cpu(container["resources"]["requests"]["cpu"]) > 1000:
             return "policy 'small': at most a core"
     return ""
 
@@ -68,8 +68,8 @@ class RuledCluster(FakeCluster):
 class RuledHarness(Harness):
     """A reconciler before a cluster with a rule; the HPA wants 7 of 3 replicas, the VPA 2 cores for each, weight 50."""
 
-    def __init__(self, rule: Rule, one: Objects | None = None) -> None:
-        super().__init__(one or wanting(7, "2"), cluster=RuledCluster)
+    def __init__(self, rule: Rule, objects: Objects | None = None) -> None:
+        super().__init__(objects or wanting(7, "2"), cluster=RuledCluster)
         self.cluster.rule = rule
 
     def reconcile(self, **later: float) -> ReconcileResult:
@@ -78,8 +78,8 @@ class RuledHarness(Harness):
 
     def want(self, replicas: int, cpu: str) -> None:
         """The HPA and the VPA want this from now on."""
-        one = wanting(replicas, cpu, self.replicas)
-        self.change(hpas=one.hpas, vpas=one.vpas)
+        objects = wanting(replicas, cpu, self.replicas)
+        self.change(hpas=objects.hpas, vpas=objects.vpas)
 
     @property
     def attempts(self) -> list[set[str]]:
@@ -204,7 +204,7 @@ def test_where_all_is_refused_each_axis_is_tried_once_and_all_waits() -> None:
     harness = RuledHarness(all_refused)
     assert harness.reconcile().outcome == "done"
     assert harness.attempts == [BOTH, REPLICAS, REQUESTS]
-    assert {one.axis for one in harness.status.last_blocked_scaling} == {"horizontal", "vertical"}
+    assert {hold.axis for hold in harness.status.last_blocked_scaling} == {"horizontal", "vertical"}
     harness.reconcile(seconds=59)
     assert harness.attempts == []
     harness.cluster.rule = taken
@@ -255,13 +255,13 @@ def test_a_failure_of_the_second_patch_is_one_like_any_other(other: WriteError) 
 def test_however_often_a_refused_axis_is_solved_anew_the_patches_of_one_reconcile_have_an_end() -> None:
     """With `Trajectory`, an axis that is solved without the other one may want something else each time."""
     spec = {**jointly.JOINT, "vpa": {"scaleUp": {"minChange": {"cpu": {"value": "1m"}}}}}
-    one = build.objects(
+    objects = build.objects(
         build.hvpa(spec),
         build.workload(replicas=3),
         jointly.hpa(3, jointly.utilization("cpu", 50, 150, "1500m")),
         build.vpa({"app": {"cpu": "2", "memory": "2Gi"}}),
     )
-    harness = RuledHarness(all_refused, one)
+    harness = RuledHarness(all_refused, objects)
     assert harness.reconcile().outcome == "done"
     assert 3 <= len(harness.attempts) <= 6
     harness.reconcile(seconds=1)

@@ -32,7 +32,7 @@ class ScaledCluster(FakeCluster):
 
     most: int = 100
     is_blind: bool = False
-    refuses_resizes: Callable[[PodResize], bool] = lambda one: False
+    refuses_resizes: Callable[[PodResize], bool] = lambda resize: False
     refusal: WriteError = field(default_factory=lambda: Refused("exceeded quota"))
     refuses_templates: bool = False
     checks: list[WorkloadPatch] = field(default_factory=list)
@@ -57,7 +57,7 @@ class ScaledCluster(FakeCluster):
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         await super().resize_pods(hvpa, resizes)
-        return [(one, self.refusal) for one in resizes if self.refuses_resizes(one)]
+        return [(resize, self.refusal) for resize in resizes if self.refuses_resizes(resize)]
 
     def scaled_to(self, count: int) -> None:
         assert self.one is not None
@@ -75,19 +75,19 @@ class ScaledCluster(FakeCluster):
 
 
 def spec_of(patch: WorkloadPatch) -> Mapping[str, Any]:
-    found: Any = patch.body["spec"]
-    return found  # type: ignore[no-any-return]
+    spec: Any = patch.body["spec"]
+    return spec  # type: ignore[no-any-return]
 
 
 class InPlace(Harness):
     """3 pods of 1 core; the HPA wants 6 and weight 50 makes 5 of it; the VPA wants `cpu` for each pod."""
 
     def __init__(self, cpu: str = "4", kind: str = "InPlace", most: int = 4, **failures: Exception) -> None:
-        one = build.hvpa({"replicas": 6, "updateStrategy": {"type": kind}})
+        hvpa = build.hvpa({"replicas": 6, "updateStrategy": {"type": kind}})
         pods = [build.pod(f"web-{number}", change={"metadata": OWNER}) for number in range(3)]
         vpa = build.vpa({"app": {"cpu": cpu}})
-        seen = build.objects(one, None, build.hpa(6, 100), vpa, pods)
-        super().__init__(seen, cluster=ScaledCluster, **failures)
+        objects = build.objects(hvpa, None, build.hpa(6, 100), vpa, pods)
+        super().__init__(objects, cluster=ScaledCluster, **failures)
         self.cluster.most = most
         self.lines: list[Any] = []
 
@@ -101,10 +101,10 @@ class InPlace(Harness):
 
     def steps(self) -> list[str]:
         """The steps that the log reports."""
-        return [one["step"] for one in self.lines if one["event"] == "scaled"]
+        return [line["step"] for line in self.lines if line["event"] == "scaled"]
 
     def applied(self) -> set[str]:
-        return {one[1] for one in self.telemetry.reports if one[0] == "applied"}
+        return {report[1] for report in self.telemetry.reports if report[0] == "applied"}
 
     @property
     def replicas(self) -> int:
@@ -119,7 +119,7 @@ class InPlace(Harness):
         return last.hpa_status.current_replicas, last.hpa_status.desired_replicas
 
     def message(self) -> str:
-        return next(one.message for one in self.status.conditions if one.type == "Ready")
+        return next(condition.message for condition in self.status.conditions if condition.type == "Ready")
 
 
 def names_more_than_three(status: HvpaStatus) -> bool:
@@ -134,7 +134,7 @@ def test_where_replicas_are_refused_pods_are_resized_and_nothing_says_that_it_wa
 ) -> None:
     harness = InPlace(most=most)
     assert harness.reconcile().outcome == "done"
-    assert [len(one) for one in harness.written("resizes")] == [3]
+    assert [len(resizes) for resizes in harness.written("resizes")] == [3]
     assert (harness.replicas, harness.written("workload")) == (3, [])
     assert harness.conditions()["Ready"] == ("False", "Refused")
     assert harness.conditions()["ScalingBlocked"] == ("True", "Refused")
@@ -178,7 +178,7 @@ def test_once_they_are_taken_replicas_follow_and_are_reported() -> None:
     assert harness.status.last_error is None
     assert harness.conditions()["Ready"][1] != "Refused"
     assert "ScaledOut" in harness.events()
-    assert ["replicas 3 -> 5" in one for one in harness.steps()] == [True]
+    assert ["replicas 3 -> 5" in step for step in harness.steps()] == [True]
     assert harness.applied() == {"horizontal", "vertical"}
 
 
@@ -200,7 +200,7 @@ def test_what_is_refused_although_a_dry_run_was_not_is_taken_back_at_once() -> N
     assert harness.status.axes.horizontal is not None
     assert harness.status.axes.horizontal.last_scale_time is None
     assert harness.status.axes.horizontal.applied_from is None
-    assert [len(one) for one in harness.written("resizes")] == [3]
+    assert [len(resizes) for resizes in harness.written("resizes")] == [3]
     assert (harness.applied(), harness.last_counts()) == ({"vertical"}, (3, 3))
     assert "ScaledOut" not in harness.events()
 
@@ -256,7 +256,7 @@ def test_a_step_that_another_client_makes_superfluous_is_not_reported() -> None:
 
 def test_where_all_resizes_are_refused_the_replicas_alone_are_reported() -> None:
     harness = InPlace(most=9)
-    harness.cluster.refuses_resizes = lambda one: True
+    harness.cluster.refuses_resizes = lambda resize: True
     assert harness.reconcile() == ReconcileResult("done", dt.timedelta(0))
     assert harness.applied() == {"horizontal"}
     [step] = harness.steps()
@@ -268,7 +268,7 @@ def test_where_all_resizes_are_refused_the_replicas_alone_are_reported() -> None
 
 def test_where_nothing_is_taken_no_step_is_reported() -> None:
     harness = InPlace(most=3)
-    harness.cluster.refuses_resizes = lambda one: True
+    harness.cluster.refuses_resizes = lambda resize: True
     harness.reconcile()
     assert (harness.steps(), harness.applied(), harness.status.last_scaling) == ([], set(), None)
     assert "Refused" in harness.events()
@@ -279,7 +279,7 @@ def test_where_nothing_is_taken_no_step_is_reported() -> None:
 
 def test_a_resize_that_one_pod_is_refused_is_a_step_of_the_others() -> None:
     harness = InPlace(most=9)
-    harness.cluster.refuses_resizes = lambda one: one.pod == "web-1"
+    harness.cluster.refuses_resizes = lambda resize: resize.pod == "web-1"
     harness.reconcile()
     assert harness.applied() == {"horizontal", "vertical"}
     assert "Scaled" in harness.events()
@@ -287,11 +287,11 @@ def test_a_resize_that_one_pod_is_refused_is_a_step_of_the_others() -> None:
 
 def test_resizes_that_fail_once_are_reported_when_they_are_taken() -> None:
     harness = InPlace(most=9)
-    harness.cluster.refuses_resizes, harness.cluster.refusal = lambda one: True, Unavailable("no response")
+    harness.cluster.refuses_resizes, harness.cluster.refusal = lambda resize: True, Unavailable("no response")
     assert harness.reconcile().outcome == "failed"
     assert harness.applied() == {"horizontal"}
     assert "ScaledOut" in harness.events()
-    harness.cluster.refuses_resizes = lambda one: False
+    harness.cluster.refuses_resizes = lambda resize: False
     harness.reconcile(seconds=1)
     assert harness.applied() == {"horizontal", "vertical"}
     assert "ScaledUp" in harness.events()
@@ -302,7 +302,7 @@ class Stuck(InPlace):
 
     def __init__(self) -> None:
         super().__init__(kind="InPlaceOrRollout", most=4)
-        self.cluster.refuses_resizes = lambda one: True
+        self.cluster.refuses_resizes = lambda resize: True
         self.cluster.refuses_templates = True
 
 
@@ -310,16 +310,16 @@ def test_where_the_template_is_refused_for_pods_that_can_not_be_resized_it_is_re
     harness = Stuck()
     harness.reconcile()
     assert harness.reconcile().outcome == "done"
-    assert ["template" in spec_of(one) for one in harness.cluster.checks] == [True]
+    assert ["template" in spec_of(patch) for patch in harness.cluster.checks] == [True]
     assert harness.conditions()["Ready"] == ("False", "Refused")
     assert "no right to patch deployments" in harness.message()
-    assert {one.reason for one in harness.status.last_blocked_scaling} == {"Refused"}
+    assert {hold.reason for hold in harness.status.last_blocked_scaling} == {"Refused"}
     harness.reconcile(seconds=10)
     assert harness.cluster.checks == []
     harness.cluster.refuses_templates = False
-    harness.cluster.refuses_resizes = lambda one: False
+    harness.cluster.refuses_resizes = lambda resize: False
     harness.reconcile(minutes=1)
-    assert ["template" in spec_of(one) for one in harness.written("workload")] == [True]
+    assert ["template" in spec_of(patch) for patch in harness.written("workload")] == [True]
 
 
 def test_a_patch_that_is_refused_whatever_is_decided_ends_the_reconcile_with_the_error() -> None:

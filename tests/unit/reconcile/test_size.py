@@ -84,8 +84,8 @@ class Noted:
         return run()
 
 
-def reconciler(seen: Objects, noted: Noted, late: float = 0.0) -> tuple[Reconciler, FakeCluster]:
-    cluster = FakeCluster(seen)
+def reconciler(objects: Objects, noted: Noted, late: float = 0.0) -> tuple[Reconciler, FakeCluster]:
+    cluster = FakeCluster(objects)
     return Reconciler(cluster, FakeClock(), Settings(), FakeTelemetry(), lambda key: late, noted), cluster
 
 
@@ -130,8 +130,8 @@ async def test_aside_is_a_thread_of_its_own() -> None:
 
 @pytest.mark.parametrize("late", [0.0, POSTPONED_REPORTED - 0.1, POSTPONED_REPORTED])
 def test_a_decision_that_came_late_is_reported_in_the_status(late: float) -> None:
-    one, cluster = reconciler(scaling_out(), Noted(), late)
-    drive(one.reconcile(KEY))
+    late_reconciler, cluster = reconciler(scaling_out(), Noted(), late)
+    drive(late_reconciler.reconcile(KEY))
     (patch,) = [body for name, body in cluster.writes if name == "status"]
     ready = next(entry for entry in patch["conditions"] if entry["type"] == "Ready")
     assert ("this decision is late" in ready["message"]) == (late >= POSTPONED_REPORTED)

@@ -54,8 +54,8 @@ async def test_an_exception_is_logged_with_its_cause_and_counted_and_the_task_be
             assert not task.done()
     assert work.begun == 3
     assert telemetry.tasks == ["read scales"] * 2
-    assert [str(one) for one in heard] == ["'Rollout.argoproj.io'"] * 2
-    assert [(one["log_level"], one["task"], repr(one["exc_info"])) for one in logs] == [
+    assert [str(error) for error in heard] == ["'Rollout.argoproj.io'"] * 2
+    assert [(line["log_level"], line["task"], repr(line["exc_info"])) for line in logs] == [
         ("error", "read scales", "KeyError('Rollout.argoproj.io')")
     ] * 2
 

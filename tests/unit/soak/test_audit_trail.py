@@ -33,7 +33,7 @@ def test_writes_that_were_carried_out_are_reported_once_and_torn_lines_are_waite
     assert (first.credential, first.answered - first.received, first.body) == ("JTI=1", 0.25, {"status": {}})
     with log.open("ab") as more:
         more.write(last[50:] + b'{"cut o' + b"\n" + line("delete", 200, "d"))
-    assert [one.name for one in audit_trail.news()] == ["c", "d"]
+    assert [write.name for write in audit_trail.news()] == ["c", "d"]
     assert list(audit_trail.news()) == []
     assert audit_trail.requests == 5
 

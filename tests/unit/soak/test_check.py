@@ -38,25 +38,25 @@ def judge(leases: Leases) -> Checker:
         place = (role.namespace, role.name)
         controllers.recommended[place, "replicas"] |= {10: START, 12: START}
         controllers.recommended[place, "target"] |= {700: START, 900: START}
-    places = {(one.namespace, one.name): one for one in ROLES}
+    places = {(role.namespace, role.name): role for role in ROLES}
     operators = {"a": "operator-a", "b": "operator-b", "c": "operator-c"}
     return Checker(controllers, places, operators, leases)
 
 
 @pytest.fixture
 def checker() -> Checker:
-    one = judge(Leases())
-    one.feed(lease("a", 1))
-    return one
+    checker = judge(Leases())
+    checker.feed(lease("a", 1))
+    return checker
 
 
 @pytest.fixture
 def sharded() -> Checker:
     """The shard of HORIZONTAL is a's, that of VERTICAL b's."""
-    one = judge(Leases(SHARDS))
-    one.feed(lease("a", 1, shard(HORIZONTAL)))
-    one.feed(lease("b", 1, shard(VERTICAL)))
-    return one
+    checker = judge(Leases(SHARDS))
+    checker.feed(lease("a", 1, shard(HORIZONTAL)))
+    checker.feed(lease("b", 1, shard(VERTICAL)))
+    return checker
 
 
 def write(role: Role, body: Any, at: float, by: str = "a", resource: str = "deployments") -> Write:
@@ -107,7 +107,7 @@ def body(spec: Any, across: Any, along: Any) -> Any:
 
 
 def test_steps_that_are_as_they_must_be_are_not_found_fault_with(checker: Checker) -> None:
-    for one in (
+    for request in (
         horizontal(HORIZONTAL, 10, 10, 2),
         horizontal(HORIZONTAL, 12, 12, 3),
         horizontal(HORIZONTAL, 10, 10, 4),
@@ -119,27 +119,27 @@ def test_steps_that_are_as_they_must_be_are_not_found_fault_with(checker: Checke
         horizontal(BOTH, 8, 10, 66),  # measured anew
         write(BOTH, {"status": {}}, 71, resource="hvpas/status"),
     ):
-        checker.feed(one)
+        checker.feed(request)
     assert checker.violations() == []
     assert checker.writes["patch deployments"] == 9
 
 
 def test_a_step_that_is_taken_twice_is_found(checker: Checker) -> None:
-    for one in (horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 61)):
-        checker.feed(one)
-    assert ["step to 8 from 10" in one for one in checker.violations()] == [True]
-    for one in (vertical(BOTH, 600, 700, 31), vertical(BOTH, 650, 700, 500)):
-        checker.feed(one)
-    assert ["vertical step to 650m" in one for one in checker.violations()] == [False, True]
+    for request in (horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 61)):
+        checker.feed(request)
+    assert ["step to 8 from 10" in violation for violation in checker.violations()] == [True]
+    for request in (vertical(BOTH, 600, 700, 31), vertical(BOTH, 650, 700, 500)):
+        checker.feed(request)
+    assert ["vertical step to 650m" in violation for violation in checker.violations()] == [False, True]
 
 
 @pytest.mark.parametrize("at", [10, 30.5])
 def test_after_another_clients_change_a_step_may_be_taken_again(checker: Checker, at: float) -> None:
     by_others = write(BOTH, {"spec": {"replicas": 3}}, at, by="")
-    for one in sorted(
+    for request in sorted(
         [horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 30), by_others], key=lambda w: w.answered
     ):
-        checker.feed(one)
+        checker.feed(request)
     assert checker.violations() == []
 
 
@@ -157,7 +157,7 @@ def test_after_another_clients_change_a_step_may_be_taken_again(checker: Checker
 )
 def test_a_step_out_of_nothing_or_to_elsewhere_is_found(checker: Checker, step: Write, text: str) -> None:
     checker.feed(step)
-    assert [text in one for one in checker.violations()] == [True]
+    assert [text in violation for violation in checker.violations()] == [True]
 
 
 def test_a_writer_without_the_lease_is_found_unless_it_was_in_time_or_writes_an_event(
@@ -171,7 +171,9 @@ def test_a_writer_without_the_lease_is_found_unless_it_was_in_time_or_writes_an_
     assert checker.violations() == []
     assert checker.late_events == 1
     checker.feed(write(BOTH, {}, 10.5, resource="hvpas/status"))
-    assert ["operator-a sent" in one and "operator-b" in one for one in checker.violations()] == [True]
+    assert [
+        "operator-a sent" in violation and "operator-b" in violation for violation in checker.violations()
+    ] == [True]
     assert checker.leases.takeovers == 2
 
 
@@ -208,25 +210,25 @@ def test_each_shard_has_a_holder_of_its_own(sharded: Checker) -> None:
     owned = write(VERTICAL, {}, 2, "b", "verticalpodautoscalers")
     with_suffix = replace(owned, name=f"{VERTICAL.name}-0a1b2c3d")
     event = replace(owned, resource="events", name=f"{VERTICAL.name}.0123456789abcdef")
-    for one in (status(HORIZONTAL, "a", 2), owned, with_suffix, event):
-        sharded.feed(one)
+    for request in (status(HORIZONTAL, "a", 2), owned, with_suffix, event):
+        sharded.feed(request)
     assert sharded.violations() == []
     assert sharded.late_events == 0
-    for one in (status(VERTICAL, "a", 3), status(HORIZONTAL, "b", 3), status(BOTH, "a", 3)):
-        sharded.feed(one)
-    assert ["never held" in one for one in sharded.violations()] == [True] * 3
+    for request in (status(VERTICAL, "a", 3), status(HORIZONTAL, "b", 3), status(BOTH, "a", 3)):
+        sharded.feed(request)
+    assert ["never held" in violation for violation in sharded.violations()] == [True] * 3
     assert f"no process held the Lease {shard(BOTH)}" in sharded.violations()[-1]
 
 
 def test_a_shard_that_moves_takes_its_hvpas_with_it_and_no_others(sharded: Checker) -> None:
-    for one in (
+    for request in (
         lease("a", 5, shard(HORIZONTAL), holder=""),
         lease("c", 6, shard(HORIZONTAL)),
         status(HORIZONTAL, "a", 4.9),
         status(HORIZONTAL, "c", 6.1),
         status(VERTICAL, "b", 6.1),
     ):
-        sharded.feed(one)
+        sharded.feed(request)
     assert sharded.violations() == []
     assert sharded.leases.takeovers == 3
     sharded.feed(status(HORIZONTAL, "a", 5.5))
@@ -247,4 +249,4 @@ def test_leases_of_members_and_of_their_group_say_nothing_about_an_hvpa(sharded:
 
 def test_a_write_that_is_about_no_hvpa_is_found(checker: Checker) -> None:
     checker.feed(replace(status(BOTH, "a", 2), name="other"))
-    assert ["concerns none of the Hvpas" in one for one in checker.violations()] == [True]
+    assert ["concerns none of the Hvpas" in violation for violation in checker.violations()] == [True]

@@ -20,8 +20,12 @@ def test_a_dashboard_that_writes_or_ends_is_wrong(tmp_path: Path) -> None:
     child.start()
     try:
         served = Dashboard(child, 1, ssl.create_default_context(), "JTI=1", "reader", "hostile")
-        for one in (("JTI=1", "tokenreviews"), ("JTI=1", "subjectaccessreviews"), ("JTI=2", "deployments")):
-            served.note(write(*one))
+        for arguments in (
+            ("JTI=1", "tokenreviews"),
+            ("JTI=1", "subjectaccessreviews"),
+            ("JTI=2", "deployments"),
+        ):
+            served.note(write(*arguments))
         assert served.problems() == []
         served.note(write("JTI=1", "deployments"))
         assert served.problems() == ["dashboard sent create deployments ns/web"]

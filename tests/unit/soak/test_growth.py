@@ -53,7 +53,7 @@ def test_a_leader_of_many_lives_is_not_measured_by_the_process_that_waited_at_th
 )
 def test_what_fills_or_comes_and_goes_is_no_leak(figures: tuple[float, ...]) -> None:
     """Where there are fewer figures than rounds, each stands for two."""
-    assert judged(*(one for one in figures for _ in range(ROUNDS // len(figures)))) == []
+    assert judged(*(figure for figure in figures for _ in range(ROUNDS // len(figures)))) == []
 
 
 @pytest.mark.parametrize("begin", [(), (80,), (60, 70, 80)])

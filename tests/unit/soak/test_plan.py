@@ -22,7 +22,7 @@ def test_a_long_soak_has_some_of_everything_in_order_of_time() -> None:
     assert set(kinds) == {*LINE_FAULTS, *USERS_ACTS, "replicas", "target", "dead", "signal", "restart"}
     assert {act.text for act in LONG if act.kind == "signal"} == {"SIGKILL", "SIGSTOP", "SIGTERM"}
     assert {act.text for act in LONG if act.kind == "restart"} == {"in order", "killed"}
-    assert all(one.at <= other.at for one, other in pairwise(LONG))
+    assert all(act.at <= other.at for act, other in pairwise(LONG))
 
 
 def test_operators_that_share_the_work_are_hit_alike_and_all_else_stays() -> None:
@@ -47,8 +47,8 @@ def test_no_recommendation_is_repeated_and_all_are_within_bounds() -> None:
     for who in range(50):
         desired = [act.number for act in LONG if (act.kind, act.who) == ("replicas", who)]
         targets = [act.number for act in LONG if (act.kind, act.who) == ("target", who)]
-        assert all(one != other for one, other in pairwise(desired))
-        assert all(LEAST <= one <= MOST for one in desired)
+        assert all(number != other for number, other in pairwise(desired))
+        assert all(LEAST <= number <= MOST for number in desired)
         assert len(set(targets)) == len(targets)
 
 
@@ -60,8 +60,8 @@ def test_what_is_governed_is_undone_once_at_most() -> None:
 def test_rounds_of_the_same_work_repeat_no_recommendation() -> None:
     scheduled = {act.number for act in LONG if act.kind == "target"}
     rounds = [recommendations_of(number, 50) for number in range(10)]
-    for one, other in pairwise(rounds):
-        assert all(first.number != second.number for first, second in zip(one, other, strict=True))
+    for previous, other in pairwise(rounds):
+        assert all(first.number != second.number for first, second in zip(previous, other, strict=True))
     for acts in rounds:
         assert Counter(act.who for act in acts) == dict.fromkeys(range(50), 2)
         assert all(LEAST <= act.number <= MOST for act in acts if act.kind == "replicas")

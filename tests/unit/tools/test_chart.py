@@ -14,31 +14,31 @@ from tools import chart
 
 def leaves(schema: dict[str, Any], prefix: str = "") -> set[str]:
     """The values that a schema knows, `image.tag`."""
-    found = set()
-    for name, one in schema["properties"].items():
-        below = leaves(one, f"{prefix}{name}.") if "properties" in one else {f"{prefix}{name}"}
-        found |= below
-    return found
+    paths = set()
+    for name, field in schema["properties"].items():
+        below = leaves(field, f"{prefix}{name}.") if "properties" in field else {f"{prefix}{name}"}
+        paths |= below
+    return paths
 
 
 def present(values: dict[str, Any], path: str) -> bool:
     """Whether a value has a default."""
-    found: Any = values
+    value: Any = values
     for name in path.split("."):
-        if name not in found:
+        if name not in value:
             return False
-        found = found[name]
+        value = value[name]
     return True
 
 
 def test_schema_defaults_and_table_know_the_same_values() -> None:
     schema = json.loads((chart.CHART / "values.schema.json").read_text())
     # An entry of a list is no value of its own; `global` is Helm's, for charts that contain this one.
-    known = {one for one in leaves(schema) if one != "global"}
+    known = {path for path in leaves(schema) if path != "global"}
     defaults = yaml.safe_load((chart.CHART / "values.yaml").read_text())
     assert chart.values().keys() == known
-    assert [one for one in known if not present(defaults, one)] == []
-    assert set(defaults) == {one.split(".")[0] for one in known}
+    assert [path for path in known if not present(defaults, path)] == []
+    assert set(defaults) == {path.split(".")[0] for path in known}
 
 
 @pytest.mark.parametrize("name", chart.TEMPLATES)

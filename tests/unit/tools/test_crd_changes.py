@@ -39,7 +39,7 @@ def crd(schema: Schema, **version: object) -> Schema:
 
 def changed(schema: Schema, key: str, value: object) -> Schema:
     """A schema with another value of a key; None: without it."""
-    kept = {name: one for name, one in schema.items() if name != key}
+    kept = {name: entry for name, entry in schema.items() if name != key}
     return kept if value is None else {**kept, key: value}
 
 
@@ -67,7 +67,7 @@ def test_a_change_is_named_by_its_path() -> None:
 @pytest.mark.parametrize("keyword", [*UPPER, *LOWER])
 def test_each_bound_may_widen_and_not_narrow(keyword: str) -> None:
     narrower = -1 if keyword in UPPER else 1
-    for schema in (one for one in SCHEMAS if keyword in one):
+    for schema in (candidate for candidate in SCHEMAS if keyword in candidate):
         bound = schema[keyword]
         tight, wide, free = (
             changed(schema, keyword, to) for to in (bound + narrower, bound - narrower, None)
@@ -82,15 +82,17 @@ def test_no_field_may_go_or_become_required_and_new_ones_may_come() -> None:
     for schema in SCHEMAS:
         fields, required = schema.get("properties", {}), schema.get("required", [])
         for name in fields:
-            without = changed(schema, "properties", {key: one for key, one in fields.items() if key != name})
+            without = changed(
+                schema, "properties", {key: field for key, field in fields.items() if key != name}
+            )
             assert found(schema, without) == [f"v1.{name}: is gone"]
-            optional = changed(schema, "required", [one for one in required if one != name])
+            optional = changed(schema, "required", [field for field in required if field != name])
             assert found(without, optional) == []
             assert found(optional, changed(schema, "required", [name])) == [f"v1.{name}: is required"]
 
 
 def test_no_value_of_an_enum_may_go_and_no_field_may_get_one() -> None:
-    for schema in (one for one in SCHEMAS if "enum" in one):
+    for schema in (candidate for candidate in SCHEMAS if "enum" in candidate):
         first, *rest = schema["enum"]
         assert found(schema, changed(schema, "enum", [*rest, "new"])) == [
             f"v1: {first!r} is no value any more"
@@ -113,7 +115,7 @@ def test_types_and_defaults_stay_and_patterns_and_rules_may_only_go() -> None:
             assert found(schema, changed(schema, key, None)) == []
         rules = schema.get("x-kubernetes-validations", ())
         assert found(changed(schema, "x-kubernetes-validations", None), schema) == [
-            f"v1: has a new rule: {one['rule']}" for one in rules
+            f"v1: has a new rule: {rule['rule']}" for rule in rules
         ]
 
 

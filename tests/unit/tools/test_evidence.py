@@ -33,10 +33,12 @@ def test_the_plot_shows_what_is_kept() -> None:
 def test_another_result_changes_the_pages() -> None:
     def cheaper(line: joint_kept.Line) -> joint_kept.Line:
         return (
-            structs.replace(line, cost=tuple(one / 2 for one in line.cost)) if "Traj" in line.policy else line
+            structs.replace(line, cost=tuple(amount / 2 for amount in line.cost))
+            if "Traj" in line.policy
+            else line
         )
 
-    places = tuple(structs.replace(one, lines=tuple(map(cheaper, one.lines))) for one in KEPT.places)
+    places = tuple(structs.replace(place, lines=tuple(map(cheaper, place.lines))) for place in KEPT.places)
     better = structs.replace(KEPT, places=places)
     for name in evidence.PAGES:
         text = (ROOT / name).read_text()

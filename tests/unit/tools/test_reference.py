@@ -64,10 +64,10 @@ def test_each_command_and_flag_is_there() -> None:
 
 def test_metrics_have_their_type_and_labels() -> None:
     rows = re.findall(r"^\| `(hvpa_\w+)` \| (\w+) \| (.*?) \|", reference.metrics_page(), re.MULTILINE)
-    found = {name: (kind, re.findall(r"\w+", labels)) for name, kind, labels in rows}
-    assert found["hvpa_problem"] == ("gauge", ["namespace", "name", "problem", "reason"])
-    assert found["hvpa_scalings_applied_total"] == ("counter", ["axis", "direction"])
-    assert found["hvpa_hvpas"] == ("gauge", ["ready", "reason"])
-    assert found["hvpa_queue_wait_seconds"] == ("histogram", [])
-    assert found["hvpa_request"] == ("gauge", ["namespace", "name", "container", "resource"])
-    assert found["hvpa_watch_last_success_timestamp_seconds"] == ("gauge", ["resource"])
+    metrics = {name: (kind, re.findall(r"\w+", labels)) for name, kind, labels in rows}
+    assert metrics["hvpa_problem"] == ("gauge", ["namespace", "name", "problem", "reason"])
+    assert metrics["hvpa_scalings_applied_total"] == ("counter", ["axis", "direction"])
+    assert metrics["hvpa_hvpas"] == ("gauge", ["ready", "reason"])
+    assert metrics["hvpa_queue_wait_seconds"] == ("histogram", [])
+    assert metrics["hvpa_request"] == ("gauge", ["namespace", "name", "container", "resource"])
+    assert metrics["hvpa_watch_last_success_timestamp_seconds"] == ("gauge", ["resource"])

@@ -23,8 +23,8 @@ def test_an_archive_holds_the_files_whatever_their_order(files: dict[str, bytes]
     assert packed == release.tar_gz(dict(reversed(files.items())), epoch)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         members = archive.getmembers()
-        assert {one.name: _content(archive, one) for one in members} == files
-        assert {(one.mtime, one.uid, one.gid, one.mode, one.uname) for one in members} <= {
+        assert {member.name: _content(archive, member) for member in members} == files
+        assert {(member.mtime, member.uid, member.gid, member.mode, member.uname) for member in members} <= {
             (epoch, 0, 0, 0o644, "")
         }
 

@@ -63,8 +63,8 @@ class Pods:
 
     def spec(self, pod: str) -> Json:
         """The resources that the pod's first container is to have."""
-        found: Json = self.get(pod)["spec"]["containers"][0]["resources"]
-        return found
+        resources: Json = self.get(pod)["spec"]["containers"][0]["resources"]
+        return resources
 
     def requests(self, pod: str, **requests: str) -> bool:
         """Whether the pod's first container is to have these requests."""
@@ -72,9 +72,12 @@ class Pods:
 
     def has(self, pod: str) -> bool:
         """Whether the pod's containers have what its spec has."""
-        found = self.get(pod)
-        had = [one.get("resources") for one in found["status"].get("containerStatuses", [])]
-        return had == [one["resources"] for one in found["spec"]["containers"]]
+        manifest = self.get(pod)
+        had = [
+            container_status.get("resources")
+            for container_status in manifest["status"].get("containerStatuses", [])
+        ]
+        return had == [container["resources"] for container in manifest["spec"]["containers"]]
 
     def ran_out_of_memory(self, pod: str) -> None:
         """The kubelet: the first container has what its pod's spec has, and ends for want of memory."""
@@ -86,18 +89,26 @@ class Pods:
 
     def resize(self, pod: str) -> None:
         """The kubelet: give the containers what their pod's spec has. How they ended before stays in their status."""
-        found = self.get(pod)
-        before = {one["name"]: one for one in found["status"].get("containerStatuses", [])}
+        manifest = self.get(pod)
+        before = {
+            container_status["name"]: container_status
+            for container_status in manifest["status"].get("containerStatuses", [])
+        }
         new = {"image": "app", "imageID": "", "ready": True, "restartCount": 0}
         statuses = [
-            {**new, **before.get(one["name"], {}), "name": one["name"], "resources": one["resources"]}
-            for one in found["spec"]["containers"]
+            {
+                **new,
+                **before.get(container["name"], {}),
+                "name": container["name"],
+                "resources": container["resources"],
+            }
+            for container in manifest["spec"]["containers"]
         ]
         status = {"containerStatuses": statuses, "conditions": [_READY]}
         self.api.patch_status("Pod", pod, self.scenario.namespace, status)
 
     def report(self, pod: str, kind: str, reason: str, message: str) -> None:
         """The kubelet: a condition of a resize that does not get on."""
-        found = condition(kind, "True", reason)
-        found["message"] = message
-        self.api.patch_status("Pod", pod, self.scenario.namespace, {"conditions": [_READY, found]})
+        pod_condition = condition(kind, "True", reason)
+        pod_condition["message"] = message
+        self.api.patch_status("Pod", pod, self.scenario.namespace, {"conditions": [_READY, pod_condition]})

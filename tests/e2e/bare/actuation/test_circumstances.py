@@ -38,9 +38,9 @@ def remote(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
 class Case:
     """A workload whose Hvpa resizes its pods in place, by a VPA alone."""
 
-    def __init__(self, one: Scenario, count: int = 2, **changes: Any) -> None:
-        self.one = one
-        self.pods = Pods(one)
+    def __init__(self, scenario: Scenario, count: int = 2, **changes: Any) -> None:
+        self.one = scenario
+        self.pods = Pods(scenario)
         self.names = [self.pods.start(str(number), **changes) for number in range(count)]
 
     def recommend(self) -> None:
@@ -54,8 +54,8 @@ class Case:
 
     def reports(self, message: str, count: str) -> None:
         """Wait until `Ready` reports what is in the way, and check that the status counts the pods."""
-        found = self.one.await_condition("Ready", "False", "PodsNotResized")
-        assert message in found["message"]
+        condition = self.one.await_condition("Ready", "False", "PodsNotResized")
+        assert message in condition["message"]
         assert self.one.status["actuation"]["resized"] == count
 
 
@@ -83,34 +83,34 @@ def test_without_the_subresource_the_template_is_patched(line: Proxy, falling: C
     falling.one.await_requests(**DECIDED)
 
 
-@pytest.mark.parametrize("name", [one for one in CASES if one != UNDISTURBED and one not in REFUSED])
+@pytest.mark.parametrize("name", [name for name in CASES if name != UNDISTURBED and name not in REFUSED])
 def test_after_a_fault_of_each_write_all_are_made(line: Proxy, new_scenario: NewScenario, name: str) -> None:
     """Replicas by `scale`, the size of new pods, and the resizes: each fails once."""
-    one = new_scenario(changes={**weight(50), **IN_PLACE, "mode": "Paused"})
-    case, arm, space = Case(one), CASES[name], f"/namespaces/{one.namespace}"
-    one.hpa_wants(6)
-    one.vpa_recommends(cpu="1500m", memory="1500M")
-    one.soon(lambda: one.recommends(4, cpu="1", memory="1G"), "a recommendation")
+    scenario = new_scenario(changes={**weight(50), **IN_PLACE, "mode": "Paused"})
+    case, arm, space = Case(scenario), CASES[name], f"/namespaces/{scenario.namespace}"
+    scenario.hpa_wants(6)
+    scenario.vpa_recommends(cpu="1500m", memory="1500M")
+    scenario.soon(lambda: scenario.recommends(4, cpu="1", memory="1G"), "a recommendation")
     assert arm is not None
     faults = [
         arm(line, verb, space + path)
         for verb, path in (("patch", RESIZE), ("patch", "/deployments/.*/scale$"), ("create", "/hvpasizes$"))
     ]
-    one.change({"mode": "Apply"})
+    scenario.change({"mode": "Apply"})
     case.have(*case.names, cpu="1", memory="1G")
-    one.await_replicas(4)
-    size = {f"Deployment.apps/{one.name}": f"{one.name}; app 1:2 1G:2G"}
+    scenario.await_replicas(4)
+    size = {f"Deployment.apps/{scenario.name}": f"{scenario.name}; app 1:2 1G:2G"}
 
     def sizes() -> Json:
-        return dict((one.api.find("HvpaSizes", "hvpa", one.namespace) or {}).get("sizes", {}))
+        return dict((scenario.api.find("HvpaSizes", "hvpa", scenario.namespace) or {}).get("sizes", {}))
 
-    one.soon(lambda: sizes() == size, "the size of new pods")
+    scenario.soon(lambda: sizes() == size, "the size of new pods")
     for pod in case.names:
         case.pods.resize(pod)
-    one.soon(lambda: one.status["actuation"]["resized"] == "2/2", "both pods resized")
-    one.await_ready()
+    scenario.soon(lambda: scenario.status["actuation"]["resized"] == "2/2", "both pods resized")
+    scenario.await_ready()
     assert [fault.matcher for fault in faults if fault.hits == 0] == []
-    assert one.resources()["requests"] == OLD
+    assert scenario.resources()["requests"] == OLD
 
 
 def test_the_pods_of_a_paused_deployment_are_resized(falling: Case) -> None:
@@ -127,11 +127,11 @@ def test_the_pods_of_a_paused_deployment_are_resized(falling: Case) -> None:
 
 
 def test_the_pods_of_a_workload_that_is_gone_are_left_alone(case: Case) -> None:
-    one = case.one
-    one.api.delete(one.kind, one.name, one.namespace)
-    one.await_condition("Ready", "False", "TargetNotFound")
+    scenario = case.one
+    scenario.api.delete(scenario.kind, scenario.name, scenario.namespace)
+    scenario.await_condition("Ready", "False", "TargetNotFound")
     case.recommend()
-    one.settled()
+    scenario.settled()
     for name in case.names:
         assert case.pods.requests(name, **OLD)
 
@@ -179,24 +179,24 @@ def test_a_pod_without_any_resources_is_reported(new_scenario: NewScenario) -> N
 
 
 def test_a_budget_that_allows_no_disruption_holds_no_resize(case: Case) -> None:
-    one = case.one
-    spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": one.name}}}
-    metadata = {"name": one.name, "namespace": one.namespace}
-    one.api.create(
+    scenario = case.one
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": scenario.name}}}
+    metadata = {"name": scenario.name, "namespace": scenario.namespace}
+    scenario.api.create(
         {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
     )
     case.recommend()
     case.have(*case.names, **DECIDED)
 
 
-def limit(one: Scenario) -> None:
+def limit(scenario: Scenario) -> None:
     """The namespace may request 1400m of CPU, of which its pods have 1000m."""
     hard = {"requests.cpu": "1400m"}
-    metadata = {"name": "quota", "namespace": one.namespace}
+    metadata = {"name": "quota", "namespace": scenario.namespace}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
-    one.api.create(quota)
-    one.api.patch_status(
-        "ResourceQuota", "quota", one.namespace, {"hard": hard, "used": {"requests.cpu": "1"}}
+    scenario.api.create(quota)
+    scenario.api.patch_status(
+        "ResourceQuota", "quota", scenario.namespace, {"hard": hard, "used": {"requests.cpu": "1"}}
     )
 
 
@@ -205,7 +205,7 @@ def test_a_quota_with_room_for_one_of_two_pods(case: Case) -> None:
     limit(case.one)
     case.recommend()
     resized = [partial(case.pods.requests, name, **DECIDED) for name in case.names]
-    case.one.soon(lambda: [found() for found in resized].count(True) == 1, "one resize")
+    case.one.soon(lambda: [check() for check in resized].count(True) == 1, "one resize")
     case.reports("exceeded quota", "0/2")
     assert [case.pods.requests(name, **OLD) for name in case.names].count(True) == 1
     assert case.one.resources()["requests"] == OLD

@@ -29,9 +29,9 @@ def run(plane: ControlPlane, space: str, capsys: pytest.CaptureFixture[str]) -> 
     def run(*argv: str, kubeconfig: Path = plane.kubeconfig) -> tuple[str, str]:
         capsys.readouterr()
         code = main([*argv, "-n", space, "--kubeconfig", str(kubeconfig)])
-        found = capsys.readouterr()
-        assert code == 0, found.err
-        return found.out, found.err
+        captured = capsys.readouterr()
+        assert code == 0, captured.err
+        return captured.out, captured.err
 
     return run
 
@@ -39,55 +39,58 @@ def run(plane: ControlPlane, space: str, capsys: pytest.CaptureFixture[str]) -> 
 def states(run: Run, scenario: Scenario) -> dict[str, Any]:
     """The state of each pod by `hvpa status`."""
     shown = json.loads(run("status", scenario.name, "-o", "json")[0])
-    return {one["name"]: one["state"] for one in shown["pods"]}
+    return {pod["name"]: pod["state"] for pod in shown["pods"]}
 
 
 def counted(run: Run, scenario: Scenario) -> bool:
     """Whether the operator counts as many pods in each state as `hvpa status` shows."""
     shown = json.loads(run("status", scenario.name, "-o", "json")[0])
-    found = [one["state"] for one in shown["pods"]]
+    pod_states = [pod["state"] for pod in shown["pods"]]
     names = {"in_progress": "inProgress", "deferred": "deferred", "infeasible": "infeasible"}
-    counts = {field: found.count(state) for state, field in names.items() if state in found}
+    counts = {field: pod_states.count(state) for state, field in names.items() if state in pod_states}
     reported = {field: shown["actuation"].get(field) for field in counts}
-    resized = f"{found.count('resized')}/{len(found)}"
+    resized = f"{pod_states.count('resized')}/{len(pod_states)}"
     return bool(reported == counts and shown["actuation"]["resized"] == resized)
 
 
 def test_each_pods_rung_is_shown_as_the_operator_counts_it(new_scenario: NewScenario, run: Run) -> None:
-    one = new_scenario(changes=in_place())
-    pods = Pods(one)
+    scenario = new_scenario(changes=in_place())
+    pods = Pods(scenario)
     done, full, slow = [pods.start(name) for name in ("done", "full", "slow")]
-    one.vpa_recommends(cpu="800m", memory="600M")
+    scenario.vpa_recommends(cpu="800m", memory="600M")
     for name in (done, full, slow):
-        one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), f"a resize of {name}")
+        scenario.soon(partial(pods.requests, name, cpu="800m", memory="600M"), f"a resize of {name}")
     pods.resize(done)
     pods.report(full, "PodResizePending", "Deferred", "no room for 800m")
     pods.report(slow, "PodResizeInProgress", "", "at it")
     wanted = {done: "resized", full: "deferred", slow: "in_progress"}
-    assert states(run, one) == wanted
-    one.soon(partial(counted, run, one), "the operator counts the same")
+    assert states(run, scenario) == wanted
+    scenario.soon(partial(counted, run, scenario), "the operator counts the same")
 
-    text = run("status", one.name)[0]
+    text = run("status", scenario.name)[0]
     row = next(line for line in text.splitlines() if line.startswith(full))
     assert "cpu 500m memory 500M  cpu 800m memory 600M  deferred" in row
     assert row.endswith("no room for 800m")
-    explained = json.loads(run("explain", one.name, "-o", "json")[0])
+    explained = json.loads(run("explain", scenario.name, "-o", "json")[0])
     assert {pod["name"]: pod["state"] for pod in explained["actuation"]["pods"]} == wanted
     assert explained["resizes"] == []
 
-    entries = json.loads(run("history", one.name, "-o", "json")[0])["entries"]
+    entries = json.loads(run("history", scenario.name, "-o", "json")[0])["entries"]
     assert [entry["time"] for entry in entries] == sorted(entry["time"] for entry in entries)
     reasons = {(entry["source"], entry["reason"]) for entry in entries}
     assert ("status", "Desired") in reasons
-    one.soon(
+    scenario.soon(
         lambda: any(
             entry["source"] == "Event" and "cpu 500m -> 800m" in entry["message"]
-            for entry in json.loads(run("history", one.name, "-o", "json")[0])["entries"]
+            for entry in json.loads(run("history", scenario.name, "-o", "json")[0])["entries"]
         ),
         "the Event of the step",
     )
 
-    assert run("pause", one.name)[0] == f"Hvpa {one.namespace}/{one.name}: paused (its mode was Apply)\n"
-    one.await_condition("Paused", "True", "Paused")
-    assert run("resume", "--all")[0] == f"Hvpa {one.namespace}/{one.name}: resumed, in mode Apply\n"
-    one.await_condition("Paused", "False", "NotPaused")
+    assert (
+        run("pause", scenario.name)[0]
+        == f"Hvpa {scenario.namespace}/{scenario.name}: paused (its mode was Apply)\n"
+    )
+    scenario.await_condition("Paused", "True", "Paused")
+    assert run("resume", "--all")[0] == f"Hvpa {scenario.namespace}/{scenario.name}: resumed, in mode Apply\n"
+    scenario.await_condition("Paused", "False", "NotPaused")

@@ -28,7 +28,7 @@ WRITES = (
 )
 SECOND = ("before-patch-pods-resize:2", "after-patch-pods-resize:2")
 """One pod is resized, and the other one not yet; or both, and nothing is known of it."""
-CASES = (*(one for one in POINTS if one.partition("-")[2] in WRITES), *SECOND)
+CASES = (*(point for point in POINTS if point.partition("-")[2] in WRITES), *SECOND)
 BOTH_AXES: Json = {"updateStrategy": {"type": "InPlace"}, "mode": "Paused"}
 PODS = 2
 
@@ -38,39 +38,41 @@ def scenarios(plane: ControlPlane, account: Path) -> Iterator[dict[str, Scenario
     """All cases, after an operator has died at each one's point and another one has gone on."""
     made = {case: _scenario(plane) for case in CASES}
     with Operator(plane, account, name="first survivor"):
-        for one in made.values():
-            one.create(wait=False)
-        for one in made.values():
-            one.await_owned()
-            pods = Pods(one)
+        for scenario in made.values():
+            scenario.create(wait=False)
+        for scenario in made.values():
+            scenario.await_owned()
+            pods = Pods(scenario)
             for number in range(PODS):
                 pods.start(str(number))
-            one.hpa_wants(6)
-            one.vpa_recommends(cpu="1500m", memory="1500M")
-        for one in made.values():
-            one.soon(partial(one.recommends, 4, cpu="1", memory="1G"), "a recommendation on both axes")
-        _with_older_sizes([one for case, one in made.items() if "patch-hvpasizes" in case])
+            scenario.hpa_wants(6)
+            scenario.vpa_recommends(cpu="1500m", memory="1500M")
+        for scenario in made.values():
+            scenario.soon(
+                partial(scenario.recommends, 4, cpu="1", memory="1G"), "a recommendation on both axes"
+            )
+        _with_older_sizes([scenario for case, scenario in made.items() if "patch-hvpasizes" in case])
     operators = [
-        Operator(plane, account, "--namespace", one.namespace, env={VARIABLE: case}, name=case)
-        for case, one in made.items()
+        Operator(plane, account, "--namespace", scenario.namespace, env={VARIABLE: case}, name=case)
+        for case, scenario in made.items()
     ]
-    for one in made.values():
-        one.change({"mode": "Apply"})
+    for scenario in made.values():
+        scenario.change({"mode": "Apply"})
     with dying(operators):
         pass
     with Operator(plane, account, name="last survivor"):
         yield made
-    for one in made.values():
-        one.delete()
+    for scenario in made.values():
+        scenario.delete()
 
 
 def _with_older_sizes(scenarios: list[Scenario]) -> None:
     """Pods of these are created with another size, which was decided before."""
-    for one in scenarios:
-        old = f"{one.name}; app 100m: :"
+    for scenario in scenarios:
+        old = f"{scenario.name}; app 100m: :"
         kind = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "HvpaSizes"}
-        metadata = {"name": "hvpa", "namespace": one.namespace}
-        one.api.create({**kind, "metadata": metadata, "sizes": {_owner(one): old}})
+        metadata = {"name": "hvpa", "namespace": scenario.namespace}
+        scenario.api.create({**kind, "metadata": metadata, "sizes": {_owner(scenario): old}})
 
 
 def _scenario(plane: ControlPlane) -> Scenario:
@@ -83,13 +85,13 @@ def _owner(scenario: Scenario) -> str:
 
 
 def _new_pods_have(scenario: Scenario, size: str) -> bool:
-    found = scenario.api.find("HvpaSizes", "hvpa", scenario.namespace)
-    return found is not None and bool(found["sizes"].get(_owner(scenario)) == f"{scenario.name}; {size}")
+    sizes = scenario.api.find("HvpaSizes", "hvpa", scenario.namespace)
+    return sizes is not None and bool(sizes["sizes"].get(_owner(scenario)) == f"{scenario.name}; {size}")
 
 
 def test_every_write_in_place_is_died_at_before_and_after() -> None:
     """Of the kinds of workloads one stands for all, as in `crashes/test_writes.py`, which has the other writes."""
-    in_place = {one for one in POINTS if one.endswith(("-deployments-scale", "-resize", "-hvpasizes"))}
+    in_place = {point for point in POINTS if point.endswith(("-deployments-scale", "-resize", "-hvpasizes"))}
     assert in_place <= set(CASES)
 
 
@@ -97,18 +99,18 @@ def test_every_write_in_place_is_died_at_before_and_after() -> None:
 def test_after_a_sigkill_replicas_and_pods_are_where_an_undisturbed_run_brings_them(
     plane: ControlPlane, scenarios: dict[str, Scenario], case: str
 ) -> None:
-    one, pods = scenarios[case], Pods(scenarios[case])
-    one.await_replicas(4)
+    scenario, pods = scenarios[case], Pods(scenarios[case])
+    scenario.await_replicas(4)
     for number in range(PODS):
         name = f"app-{number}"
-        one.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
+        scenario.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
     for number in range(PODS, 4):  # their controller creates the pods that are missing
         pods.start(str(number))
-    one.soon(partial(_new_pods_have, one, "app 1:2 1G:2G"), "the size of new pods")
-    desired = one.status["desired"]
+    scenario.soon(partial(_new_pods_have, scenario, "app 1:2 1G:2G"), "the size of new pods")
+    desired = scenario.status["desired"]
     assert desired["replicas"] == 4
     assert desired["containers"][0]["requests"] == {"cpu": "1", "memory": "1G"}
-    assert one.requests == {"cpu": "500m", "memory": "500M"}  # the template is not touched
-    assert len(one.patches(plane.audit, USER)) == 1
-    times = [entry["count"] for entry in one.events() if entry["reason"].startswith("Scaled")]
+    assert scenario.requests == {"cpu": "500m", "memory": "500M"}  # the template is not touched
+    assert len(scenario.patches(plane.audit, USER)) == 1
+    times = [entry["count"] for entry in scenario.events() if entry["reason"].startswith("Scaled")]
     assert all(count == 1 for count in times)

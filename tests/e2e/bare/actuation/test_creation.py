@@ -34,28 +34,28 @@ def has_entry(scenario: Scenario) -> bool:
 
 def entries(scenario: Scenario) -> Json:
     """The sizes of the scenario's namespace, by owner."""
-    found = scenario.api.find(SIZES, "hvpa", scenario.namespace)
-    return dict(found["sizes"]) if found is not None else {}
+    sizes = scenario.api.find(SIZES, "hvpa", scenario.namespace)
+    return dict(sizes["sizes"]) if sizes is not None else {}
 
 
 def test_what_an_hvpa_has_left_behind_goes_when_the_operator_is_back(
     new_scenario: NewScenario, start: Start
 ) -> None:
     first = start()
-    one = new_scenario(changes=in_place())
-    Pods(one).start("0")
-    one.vpa_recommends(**DECIDED)
-    one.soon(lambda: entries(one), "an entry")
+    scenario = new_scenario(changes=in_place())
+    Pods(scenario).start("0")
+    scenario.vpa_recommends(**DECIDED)
+    scenario.soon(lambda: entries(scenario), "an entry")
     first.kill()
-    one.delete()
-    one.api.patch(
+    scenario.delete()
+    scenario.api.patch(
         SIZES,
         "hvpa",
-        one.namespace,
+        scenario.namespace,
         {"sizes": {"Deployment.apps/other": "other; app 1: :"}},
     )
     start()
-    one.soon(lambda: not entries(one), "no entry any more")
+    scenario.soon(lambda: not entries(scenario), "no entry any more")
 
 
 def test_without_the_policy_a_new_pod_is_resized_as_soon_as_it_runs(
@@ -64,36 +64,38 @@ def test_without_the_policy_a_new_pod_is_resized_as_soon_as_it_runs(
     """To this operator, the API server does not serve HvpaSizes: no size is written for the policy to find."""
     line.fail(404, times=None, path="/hvpasizes$")
     start(kubeconfig=line.kubeconfig_for(token))
-    one = new_scenario(changes=in_place())
-    pods = Pods(one)
+    scenario = new_scenario(changes=in_place())
+    pods = Pods(scenario)
     first = pods.start("0")
-    one.vpa_recommends(**DECIDED)
-    one.soon(partial(pods.requests, first, **DECIDED), "a resize")
+    scenario.vpa_recommends(**DECIDED)
+    scenario.soon(partial(pods.requests, first, **DECIDED), "a resize")
     pods.resize(first)
     newer = pods.start("1")
-    one.soon(partial(pods.requests, newer, **DECIDED), "a resize of the new pod")
+    scenario.soon(partial(pods.requests, newer, **DECIDED), "a resize of the new pod")
     assert pods.get(newer)["metadata"]["generation"] == 2
-    assert one.status["actuation"]["sizeAtCreation"] is False
-    assert not entries(one)
+    assert scenario.status["actuation"]["sizeAtCreation"] is False
+    assert not entries(scenario)
 
 
 @pytest.mark.usefixtures("operator")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_pod_has_the_size_that_was_decided(new_scenario: NewScenario, kind: str) -> None:
-    one = new_scenario(kind=kind, changes=in_place())
-    pods = Pods(one)
+    scenario = new_scenario(kind=kind, changes=in_place())
+    pods = Pods(scenario)
     first = pods.start("0")
-    one.vpa_recommends(**DECIDED)
-    one.soon(partial(pods.requests, first, **DECIDED), "a resize")
-    one.soon(partial(has_entry, one), "an entry")
-    assert one.soon(lambda: one.status["actuation"]["sizeAtCreation"], "the size at creation in the status")
+    scenario.vpa_recommends(**DECIDED)
+    scenario.soon(partial(pods.requests, first, **DECIDED), "a resize")
+    scenario.soon(partial(has_entry, scenario), "an entry")
+    assert scenario.soon(
+        lambda: scenario.status["actuation"]["sizeAtCreation"], "the size at creation in the status"
+    )
 
     def created() -> bool:  # the API server's policies look at a copy of the object, too
         name = pods.start("1")
         is_sized = pods.requests(name, **DECIDED)
         if not is_sized:
-            one.api.delete("Pod", name, one.namespace, grace=0)
+            scenario.api.delete("Pod", name, scenario.namespace, grace=0)
         return is_sized
 
-    one.soon(created, "a new pod of the size that was decided")
-    assert one.resources()["requests"] == {"cpu": "500m", "memory": "500M"}
+    scenario.soon(created, "a new pod of the size that was decided")
+    assert scenario.resources()["requests"] == {"cpu": "500m", "memory": "500M"}

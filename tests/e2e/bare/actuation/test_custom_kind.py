@@ -29,7 +29,7 @@ RULES = yaml.safe_load((REPOSITORY / "config/custom-kinds/operator_role.yaml").r
 def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
     plane: ControlPlane, space: str, rollout: Scenario, start: Start
 ) -> None:
-    one, given = rollout, role(plane, "in-place")
+    scenario, given = rollout, role(plane, "in-place")
     given["metadata"] = {"name": ROLE}
     plane.api.create(given)
     user = new_account(plane, space, "confined")
@@ -37,8 +37,8 @@ def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
     plane.circumstances.meant.add(user)
     bind_cluster_role(plane, ROLE, space, "confined")
     start("--namespace", space, kubeconfig=plane.service_account_kubeconfig(space, "confined"))
-    found = one.await_condition("Ready", "False", "TargetUnreadable")
-    assert 'cannot get resource "rollouts/scale" in API group "argoproj.io"' in found["message"]
+    condition = scenario.await_condition("Ready", "False", "TargetUnreadable")
+    assert 'cannot get resource "rollouts/scale" in API group "argoproj.io"' in condition["message"]
 
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -48,27 +48,32 @@ def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
     subject = {"kind": "ServiceAccount", "name": "confined", "namespace": space}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "scales"}
     plane.api.create({**binding, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
-    pods = Pods(one)
+    pods = Pods(scenario)
     names = [pods.start(str(number)) for number in range(2)]
-    one.await_owned()
-    one.hpa_wants(6)
-    one.vpa_recommends(cpu="1500m", memory="1500M")
-    one.soon(lambda: one.recommends(4), "a recommendation on both axes")
-    one.change({"mode": "Apply"})
-    one.await_replicas(4)
+    scenario.await_owned()
+    scenario.hpa_wants(6)
+    scenario.vpa_recommends(cpu="1500m", memory="1500M")
+    scenario.soon(lambda: scenario.recommends(4), "a recommendation on both axes")
+    scenario.change({"mode": "Apply"})
+    scenario.await_replicas(4)
     for name in names:
-        one.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
+        scenario.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
 
     if serves_mutating_policies(plane):
-        key = f"ReplicaSet.apps/{one.name}-{HASH}"
-        one.soon(lambda: one.api.get("HvpaSizes", "hvpa", space)["sizes"].get(key), "a size of new pods")
+        key = f"ReplicaSet.apps/{scenario.name}-{HASH}"
+        scenario.soon(
+            lambda: scenario.api.get("HvpaSizes", "hvpa", space)["sizes"].get(key), "a size of new pods"
+        )
         fresh = (
             pods.start(f"fresh-{number}") for number in itertools.count()
         )  # policies see a copy of the sizes
-        one.soon(lambda: pods.requests(next(fresh), cpu="1", memory="1G"), "a new pod of this size")
+        scenario.soon(lambda: pods.requests(next(fresh), cpu="1", memory="1G"), "a new pod of this size")
     asked = plane.audit.requests(user=user, resource="rollouts")
-    assert {(one.verb, one.subresource) for one in asked} == {("get", "scale"), ("patch", "scale")}
-    kinds = {entry["involvedObject"]["kind"] for entry in one.events() if entry["reason"] == "ScaledUp"}
+    assert {(request.verb, request.subresource) for request in asked} == {
+        ("get", "scale"),
+        ("patch", "scale"),
+    }
+    kinds = {entry["involvedObject"]["kind"] for entry in scenario.events() if entry["reason"] == "ScaledUp"}
     assert kinds <= {KIND, "Hvpa"}
 
 
@@ -78,7 +83,7 @@ def test_explain_reads_the_scale(plane: ControlPlane, rollout: Scenario) -> None
     ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=REPOSITORY)
     assert ended.returncode == 0, ended.stderr
     explained = json.loads(ended.stdout)
-    reasons = {one["type"]: one["reason"] for one in explained["conditions"]}
+    reasons = {condition["type"]: condition["reason"] for condition in explained["conditions"]}
     assert reasons["HpaActive"] == "HpaCreated"
     assert explained["nextStatus"]["recommended"]["replicas"] == 2
 
@@ -92,8 +97,8 @@ def test_a_crd_that_is_deleted_and_made_again_ends_neither_leader_nor_standby(
     replicas = [start(*flags, name=name, kubeconfig=plane.kubeconfig) for name in ("leader", "standby")]
 
     def await_read() -> None:
-        for one in several:
-            one.soon(partial(is_read, one), "the workload is read")
+        for scenario in several:
+            scenario.soon(partial(is_read, scenario), "the workload is read")
 
     await_read()
     crd = plane.api.get("CustomResourceDefinition", CRD)
@@ -101,19 +106,21 @@ def test_a_crd_that_is_deleted_and_made_again_ends_neither_leader_nor_standby(
     for _ in range(3):
         plane.api.delete("CustomResourceDefinition", CRD)
         wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "it is gone")
-        for one in several:
-            one.await_condition("Ready", "False", "TargetUnreadable")
+        for scenario in several:
+            scenario.await_condition("Ready", "False", "TargetUnreadable")
         plane.apply_all([made])
-        for one in several:
-            plane.api.create(one.workload)
-            plane.api.patch_status(one.kind, one.name, one.namespace, {"selector": f"app={one.name}"})
+        for scenario in several:
+            plane.api.create(scenario.workload)
+            plane.api.patch_status(
+                scenario.kind, scenario.name, scenario.namespace, {"selector": f"app={scenario.name}"}
+            )
         await_read()
     for replica in replicas:
         assert replica.process.alive
         assert not replica.metric("hvpa_task_failures_total")
 
 
-def is_read(one: Scenario) -> bool:
+def is_read(scenario: Scenario) -> bool:
     """Whether the operator has reported on the workload as it is."""
-    reasons = {found["type"]: found["reason"] for found in one.status.get("conditions", ())}
+    reasons = {condition["type"]: condition["reason"] for condition in scenario.status.get("conditions", ())}
     return "Ready" in reasons and reasons["Ready"] not in ("TargetUnreadable", "TargetNotFound")

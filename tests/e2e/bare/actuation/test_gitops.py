@@ -93,10 +93,10 @@ def tool_on(plane: ControlPlane, tool: Tool, cases: Sequence[Case]) -> Reapplyin
     """A tool on these cases. After each round the workload's controller has seen what was applied, and is done."""
 
     def completed() -> None:
-        for one in cases:
-            one.scenario.rollout_completes()
+        for case in cases:
+            case.scenario.rollout_completes()
 
-    return Reapplying(plane, tool, lambda: [one.applied() for one in cases], completed)
+    return Reapplying(plane, tool, lambda: [case.applied() for case in cases], completed)
 
 
 class AtWork:
@@ -105,15 +105,15 @@ class AtWork:
     def __init__(self, plane: ControlPlane, cases: Sequence[Case], manifest: Callable[[Case], Json]) -> None:
         self.plane, self.cases = plane, cases
         by_tool: dict[Tool, list[Case]] = defaultdict(list)
-        for one in cases:
-            one.manifest = manifest(one)
-            by_tool[one.tool].append(one)
+        for case in cases:
+            case.manifest = manifest(case)
+            by_tool[case.tool].append(case)
         self.tools = [tool_on(plane, tool, of) for tool, of in by_tool.items()]
 
     def __enter__(self) -> AtWork:
         with ExitStack() as stack:
-            for one in self.tools:
-                stack.enter_context(one)
+            for tool in self.tools:
+                stack.enter_context(tool)
             self.go_on(1)
             for case in self.cases:
                 case.begin()
@@ -125,33 +125,35 @@ class AtWork:
 
     def go_on(self, rounds: int) -> None:
         """Wait until each tool has applied so many times more."""
-        for one in self.tools:
-            one.go_on(rounds)
+        for tool in self.tools:
+            tool.go_on(rounds)
 
     def patched(self) -> dict[str, Counter[str]]:
         """How often the operator has written each field of a workload's spec, by the workload."""
         namespace = self.cases[0].scenario.namespace
-        found = self.plane.audit.requests(user=USER, resource="deployments", namespace=namespace, code=200)
+        requests = self.plane.audit.requests(user=USER, resource="deployments", namespace=namespace, code=200)
         fields: dict[str, Counter[str]] = defaultdict(Counter)
-        for one in found:
-            fields[one.name].update((one.body or {}).get("spec", {}).keys() if one.verb == "patch" else ())
+        for request in requests:
+            fields[request.name].update(
+                (request.body or {}).get("spec", {}).keys() if request.verb == "patch" else ()
+            )
         return fields
 
     def await_rest(self) -> None:
         """Wait until all is as it should be, and stays so while the tools go on. No step was ever undone."""
-        for one in self.cases:
-            one.scenario.soon(partial(one.has_more_than, 2), "more replicas")
-            one.await_larger()
+        for case in self.cases:
+            case.scenario.soon(partial(case.has_more_than, 2), "more replicas")
+            case.await_larger()
         self.go_on(ROUNDS)
         patched = self.patched()
-        for one in self.cases:
-            name, workload = one.scenario.name, one.scenario.target
-            assert one.set_back() == 0, name
-            assert one.scenario.condition("Contested")["status"] == "False", name
+        for case in self.cases:
+            name, workload = case.scenario.name, case.scenario.target
+            assert case.set_back() == 0, name
+            assert case.scenario.condition("Contested")["status"] == "False", name
             assert workload["metadata"]["labels"] == {"from": "git"}
             assert workload["spec"]["replicas"] > 2
-            assert one.is_larger()
-            assert one.in_place is not bool(patched[name]["template"]), name
+            assert case.is_larger()
+            assert case.in_place is not bool(patched[name]["template"]), name
 
 
 @pytest.fixture
@@ -159,7 +161,7 @@ def cases(new_scenario: NewScenario, operator: Operator, request: pytest.Fixture
     """A case of each tool that the test names, blend and strategy."""
     variants = itertools.product(request.param, BLENDS, STRATEGIES)
     made = [Case(new_scenario, *variant) for variant in variants]
-    parallel([one.scenario for one in made])
+    parallel([case.scenario for case in made])
     return made
 
 
@@ -167,7 +169,7 @@ def cases(new_scenario: NewScenario, operator: Operator, request: pytest.Fixture
 def test_what_is_not_in_git_is_left_alone(plane: ControlPlane, cases: list[Case]) -> None:
     """No replicas, and no resources where the template is patched. Where pods are resized, resources are in Git."""
     with AtWork(
-        plane, cases, lambda one: in_git(one.scenario.workload, replicas=False, resources=one.in_place)
+        plane, cases, lambda case: in_git(case.scenario.workload, replicas=False, resources=case.in_place)
     ) as work:
         work.await_rest()
 
@@ -175,7 +177,7 @@ def test_what_is_not_in_git_is_left_alone(plane: ControlPlane, cases: list[Case]
 @pytest.mark.parametrize("cases", [IGNORING], indirect=True, ids=["tools"])
 def test_what_argo_cd_ignores_is_left_alone(plane: ControlPlane, cases: list[Case]) -> None:
     with AtWork(
-        plane, cases, lambda one: in_git(one.scenario.workload, replicas=True, resources=True)
+        plane, cases, lambda case: in_git(case.scenario.workload, replicas=True, resources=True)
     ) as work:
         work.await_rest()
 
@@ -185,27 +187,27 @@ def test_what_is_in_git_is_contested_and_the_operator_stops(plane: ControlPlane,
     """The operator sets what was set back once more, and then waits. Where pods are resized, resources in Git are no
     contest: those of the template are not touched."""
     with AtWork(
-        plane, cases, lambda one: in_git(one.scenario.workload, replicas=True, resources=True)
+        plane, cases, lambda case: in_git(case.scenario.workload, replicas=True, resources=True)
     ) as work:
         began = time.monotonic()
-        for one in cases:
+        for case in cases:
             # The Event stays. The condition is over after a minute if larger pods make more of them needless.
-            (event, *_) = one.scenario.soon(partial(one.scenario.events, "SetBack"), "an Event SetBack")
+            (event, *_) = case.scenario.soon(partial(case.scenario.events, "SetBack"), "an Event SetBack")
             message = event["message"]
-            assert one.tool.manager in message
+            assert case.tool.manager in message
             assert "replicas" in message
         # All are contested for a minute at least: larger pods of one must not keep the others from being looked at.
-        for one in cases:
-            if one.in_place:
-                one.await_larger()
+        for case in cases:
+            if case.in_place:
+                case.await_larger()
         work.go_on(ROUNDS)
         most = 2 + (time.monotonic() - began) // RETRY
         patched = work.patched()
-        for one in cases:
-            fields = patched[one.scenario.name]
-            one.scenario.await_replicas(2)
-            assert 1 <= fields["replicas"] <= most, one.scenario.name
-            assert fields["template"] <= (0 if one.in_place else most), one.scenario.name
+        for case in cases:
+            fields = patched[case.scenario.name]
+            case.scenario.await_replicas(2)
+            assert 1 <= fields["replicas"] <= most, case.scenario.name
+            assert fields["template"] <= (0 if case.in_place else most), case.scenario.name
 
 
 def test_replicas_that_are_removed_from_git(
@@ -215,21 +217,23 @@ def test_replicas_that_are_removed_from_git(
     1, the default, and the operator sets them again; unless the manifest is made the last applied one before."""
     server, client, prepared = (new_scenario(name, create=False) for name in ("server", "client", "prepared"))
     every = (server, client, prepared)
-    for one, tool in zip(every, (FLUX, ARGO, ARGO), strict=True):
-        before = in_git(one.workload, replicas=True, resources=True)
+    for scenario, tool in zip(every, (FLUX, ARGO, ARGO), strict=True):
+        before = in_git(scenario.workload, replicas=True, resources=True)
         Reapplying(plane, tool, partial(list, [before])).apply()
-        one.rollout_completes()
-        one.api.create(one.manifest)
-        one.await_owned()
-        one.scales()
-        one.rollout_completes()
-    after = {one.name: in_git(one.workload, replicas=False, resources=True) for one in every}
+        scenario.rollout_completes()
+        scenario.api.create(scenario.manifest)
+        scenario.await_owned()
+        scenario.scales()
+        scenario.rollout_completes()
+    after = {scenario.name: in_git(scenario.workload, replicas=False, resources=True) for scenario in every}
     plane.kubectl("apply", "set-last-applied", "-f", "-", input=yaml.safe_dump(after[prepared.name]))
-    for one, tool in zip(every, (FLUX, ARGO, ARGO), strict=True):
-        Reapplying(plane, tool, partial(list, [after[one.name]])).apply()
+    for scenario, tool in zip(every, (FLUX, ARGO, ARGO), strict=True):
+        Reapplying(plane, tool, partial(list, [after[scenario.name]])).apply()
     client.await_replicas(4)
-    seen = {one.name: [version.replicas for version in one.versions(plane.audit)] for one in every}
-    assert seen["server"][-1] == seen["prepared"][-1] == 4
+    counts = {
+        scenario.name: [version.replicas for version in scenario.versions(plane.audit)] for scenario in every
+    }
+    assert counts["server"][-1] == counts["prepared"][-1] == 4
     assert (
         plane.audit.writers("deployments", "client", client.namespace)[f"system:serviceaccount:{USER}"] == 2
     )
@@ -308,15 +312,15 @@ def test_replicas_that_are_removed_from_a_chart_that_is_applied_client_side(
     """As Helm 3 does, and Helm 4 with its releases. They fall to 1, unless the same upgrade changes over to
     server-side apply."""
     client, server = (new_scenario(name, create=False) for name in ("client", "server"))
-    for one, *flags in ((client,), (server, "--server-side=true")):
-        chart = Chart(helm, plane, one, tmp_path / one.name)
+    for scenario, *flags in ((client,), (server, "--server-side=true")):
+        chart = Chart(helm, plane, scenario, tmp_path / scenario.name)
         chart.begin("--server-side=false")
-        one.scales()
-        one.rollout_completes()
+        scenario.scales()
+        scenario.rollout_completes()
         done = chart.upgrade(*flags, replicas=False)
         assert done.returncode == 0, done.stderr
     client.await_replicas(4)
     assert server.replicas == 4
-    for one, writes in ((client, 2), (server, 1)):
-        writers = plane.audit.writers("deployments", one.name, one.namespace)
-        assert writers[f"system:serviceaccount:{USER}"] == writes, one.name
+    for scenario, writes in ((client, 2), (server, 1)):
+        writers = plane.audit.writers("deployments", scenario.name, scenario.namespace)
+        assert writers[f"system:serviceaccount:{USER}"] == writes, scenario.name

@@ -153,7 +153,7 @@ def plots(plane: ControlPlane, account: Path) -> Iterator[dict[tuple[type[Plot],
         plot.one.delete()
 
 
-@pytest.mark.parametrize(("plot", "point"), CASES, ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.parametrize(("plot", "point"), CASES, ids=lambda value: getattr(value, "__name__", value))
 def test_after_a_sigkill_another_operator_goes_on_and_nothing_is_done_twice(
     plane: ControlPlane, plots: dict[tuple[type[Plot], str], Plot], plot: type[Plot], point: str
 ) -> None:

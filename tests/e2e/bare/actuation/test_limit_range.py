@@ -34,29 +34,29 @@ def operator(plane: ControlPlane, account: Path, clock: Path) -> Iterator[Operat
         yield running
 
 
-def allow(one: Scenario, **most: str) -> None:
+def allow(scenario: Scenario, **most: str) -> None:
     """No container of the namespace may have more."""
     limits = {"limits": [{"type": "Container", "max": most}]}
-    metadata = {"name": "most", "namespace": one.namespace}
-    one.api.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits})
+    metadata = {"name": "most", "namespace": scenario.namespace}
+    scenario.api.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits})
 
 
 def test_what_it_refuses_is_reported_in_its_words_and_what_it_allows_is_set(
     new_scenario: NewScenario,
 ) -> None:
-    one = new_scenario(changes=merged(merged(VERTICAL_ONLY, weight(100)), IN_PLACE))
-    pods = Pods(one)
+    scenario = new_scenario(changes=merged(merged(VERTICAL_ONLY, weight(100)), IN_PLACE))
+    pods = Pods(scenario)
     name = pods.start("0")
-    allow(one, cpu="1500m")
-    one.vpa_recommends(cpu="800m", memory="500M")
-    message = one.await_condition("Ready", "False", "PodsNotResized")["message"]
+    allow(scenario, cpu="1500m")
+    scenario.vpa_recommends(cpu="800m", memory="500M")
+    message = scenario.await_condition("Ready", "False", "PodsNotResized")["message"]
     assert "maximum cpu usage per Container is 1500m, but limit is 1600m" in message
     assert pods.requests(name, cpu="500m", memory="500M")
-    one.vpa_recommends(cpu="750m", memory="500M")
-    one.soon(partial(pods.requests, name, cpu="750m", memory="500M"), "the largest size that it allows")
+    scenario.vpa_recommends(cpu="750m", memory="500M")
+    scenario.soon(partial(pods.requests, name, cpu="750m", memory="500M"), "the largest size that it allows")
     assert pods.spec(name)["limits"] == {"cpu": "1500m", "memory": "1G"}
     pods.resize(name)
-    one.await_ready()
+    scenario.await_ready()
 
 
 def test_replicas_serve_in_place_of_larger_pods(
@@ -64,32 +64,32 @@ def test_replicas_serve_in_place_of_larger_pods(
 ) -> None:
     """One pod of a core uses 5, for which the path has 3 of 1667m: 5 of one core serve."""
     path = merged(trajectory(least={"cpu": "1"}), weight(50))
-    one = new_scenario(create=False, replicas=1, changes={**merged(path, IN_PLACE), "mode": "Paused"})
-    request(one.workload, cpu="1", memory="500M")
-    one.create()
-    allow(one, cpu="1200m")
-    name = Pods(one).start("0")
-    one.under(5000)
-    one.soon(partial(one.recommends, 3, cpu="1667m"), "a recommendation")
-    one.change({"mode": "Apply"})
+    scenario = new_scenario(create=False, replicas=1, changes={**merged(path, IN_PLACE), "mode": "Paused"})
+    request(scenario.workload, cpu="1", memory="500M")
+    scenario.create()
+    allow(scenario, cpu="1200m")
+    name = Pods(scenario).start("0")
+    scenario.under(5000)
+    scenario.soon(partial(scenario.recommends, 3, cpu="1667m"), "a recommendation")
+    scenario.change({"mode": "Apply"})
 
     def decided_at(seconds: int) -> None:
         """Decided anew, with the clock so far ahead."""
         new = clock.with_suffix(".new")
         new.write_text(str(seconds))
         new.replace(clock)
-        one.change({"hpa": {"scaleDown": {"stabilizationDuration": f"{seconds + 1}s"}}})
+        scenario.change({"hpa": {"scaleDown": {"stabilizationDuration": f"{seconds + 1}s"}}})
 
     def refusals() -> int:
-        found = [each for each in operator.log_lines() if each.get("namespace") == one.namespace]
-        return sum("limit is 1667m" in each.get("error", "") for each in found)
+        lines = [each for each in operator.log_lines() if each.get("namespace") == scenario.namespace]
+        return sum("limit is 1667m" in each.get("error", "") for each in lines)
 
     for count, seconds in enumerate((0, 65, 190), 1):
         decided_at(seconds)
-        one.soon(lambda count=count: refusals() == count, f"refusal {count}")  # type: ignore[misc]
-    record = one.soon(lambda: one.status["rolledBack"], "the size is given up")
+        scenario.soon(lambda count=count: refusals() == count, f"refusal {count}")  # type: ignore[misc]
+    record = scenario.soon(lambda: scenario.status["rolledBack"], "the size is given up")
     assert "maximum cpu usage per Container is 1200m" in record["message"]
     decided_at(250)
-    one.await_replicas(5)
-    one.await_blocked("RolledBack", "vertical", "up")
-    assert Pods(one).requests(name, cpu="1", memory="500M")
+    scenario.await_replicas(5)
+    scenario.await_blocked("RolledBack", "vertical", "up")
+    assert Pods(scenario).requests(name, cpu="1", memory="500M")

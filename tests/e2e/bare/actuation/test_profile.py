@@ -24,13 +24,13 @@ WORKLOADS = ("deployments", "statefulsets", "daemonsets", "replicasets", "replic
 def role(plane: ControlPlane, profile: str) -> Json:
     """The operator's ClusterRole of a folder of `config/`."""
     output = plane.kubectl("kustomize", REPOSITORY / "config" / profile).stdout
-    documents = [one for one in yaml.safe_load_all(output) if one]
-    (found,) = [
-        one
-        for one in documents
-        if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "hvpa-operator"
+    documents = [document for document in yaml.safe_load_all(output) if document]
+    (cluster_role,) = [
+        document
+        for document in documents
+        if document["kind"] == "ClusterRole" and document["metadata"]["name"] == "hvpa-operator"
     ]
-    return dict(found)
+    return dict(cluster_role)
 
 
 def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
@@ -47,15 +47,15 @@ def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
 
     both: Json = merged(weight(50), {"mode": "Paused", "updateStrategy": {"type": "InPlace"}})
     scenarios = [new_scenario(kind=kind.name, changes=both) for kind in KINDS.values() if kind.has_replicas]
-    started = [[Pods(one).start(name) for name in "01"] for one in scenarios]
+    started = [[Pods(scenario).start(name) for name in "01"] for scenario in scenarios]
     names = [pods[0] for pods in started]
-    for one, pod in zip(scenarios, names, strict=True):
-        one.hpa_wants(6)
-        one.vpa_recommends(cpu="1500m", memory="1500M")
-        one.soon(partial(one.recommends, 4), "a recommendation on both axes")
-        one.change({"mode": "Apply"})
-        one.await_replicas(4)
-        one.soon(partial(Pods(one).requests, pod, cpu="1", memory="1G"), f"a resize of {pod}")
+    for scenario, pod in zip(scenarios, names, strict=True):
+        scenario.hpa_wants(6)
+        scenario.vpa_recommends(cpu="1500m", memory="1500M")
+        scenario.soon(partial(scenario.recommends, 4), "a recommendation on both axes")
+        scenario.change({"mode": "Apply"})
+        scenario.await_replicas(4)
+        scenario.soon(partial(Pods(scenario).requests, pod, cpu="1", memory="1G"), f"a resize of {pod}")
 
     falling = new_scenario(changes=in_place("InPlaceOrRollout"))
     pods = Pods(falling)
@@ -68,20 +68,20 @@ def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
 
     for resource in WORKLOADS:
         written = plane.audit.requests(user=user, resource=resource, code=200)
-        asked = {(one.verb, one.subresource) for one in written if one.is_write}
+        asked = {(request.verb, request.subresource) for request in written if request.is_write}
         assert asked == (set() if resource == "daemonsets" else {("patch", "scale")})
     confined = api_of(plane, space, "confined")
-    for one in scenarios:
+    for scenario in scenarios:
         change = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "other"}]}}}}
         with pytest.raises(ApiError, match="403"):
-            confined.patch(one.kind, one.name, space, change, type="strategic")
+            confined.patch(scenario.kind, scenario.name, space, change, type="strategic")
     with pytest.raises(ApiError, match="403"):
         confined.patch("Pod", names[0], space, {"spec": {"containers": [{"name": "app", "image": "other"}]}})
 
 
 def test_nothing_else_is_left_out(plane: ControlPlane) -> None:
     everything, confined = role(plane, "default")["rules"], role(plane, "in-place")["rules"]
-    differing = [(one, other) for one, other in zip(everything, confined, strict=True) if one != other]
+    differing = [(rule, other) for rule, other in zip(everything, confined, strict=True) if rule != other]
     assert [plural for before, _ in differing for plural in before["resources"]] == list(WORKLOADS)
     for before, after in differing:
         assert before["resources"] == after["resources"]

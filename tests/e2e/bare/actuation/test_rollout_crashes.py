@@ -83,21 +83,21 @@ def ended(plane: ControlPlane, account: Path) -> Iterator[dict[str, Case]]:
 
 
 def _roll_out(case: Case) -> None:
-    one, pods = case.one, case.pods
-    case.soon(lambda: one.requests["memory"] == "400M", "a smaller size in the template")
+    scenario, pods = case.one, case.pods
+    case.soon(lambda: scenario.requests["memory"] == "400M", "a smaller size in the template")
     first = pods.start("new")
-    _replaced(one, 1)
+    _replaced(scenario, 1)
     case.soon(lambda: bool(case.spec().get("paused")), "the rollout is held")
-    _replaced(one, 1)
+    _replaced(scenario, 1)
     pods.ran_out_of_memory(first)
-    case.soon(lambda: one.requests["memory"] == "500M", "the size before in the template")
-    case.soon(lambda: "rolledBack" in one.status, "what was taken back in the status")
+    case.soon(lambda: scenario.requests["memory"] == "500M", "the size before in the template")
+    case.soon(lambda: "rolledBack" in scenario.status, "what was taken back in the status")
     case.soon(lambda: case.has_died, "the death of the first operator")
 
 
-def _replaced(one: Scenario, updated: int) -> None:
+def _replaced(scenario: Scenario, updated: int) -> None:
     """The Deployment's controller has seen the present spec, and so many pods are new."""
-    workload = one.target
+    workload = scenario.target
     status = {
         "observedGeneration": workload["metadata"]["generation"],
         "replicas": workload["spec"]["replicas"] + 1,
@@ -105,16 +105,16 @@ def _replaced(one: Scenario, updated: int) -> None:
         "readyReplicas": workload["spec"]["replicas"] + 1,
         "availableReplicas": workload["spec"]["replicas"] + 1,
     }
-    one.api.patch_status(one.kind, one.name, one.namespace, status)
+    scenario.api.patch_status(scenario.kind, scenario.name, scenario.namespace, status)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_after_a_sigkill_the_rollout_is_tried_held_and_taken_back_once(
     plane: ControlPlane, ended: dict[str, Case], case: str
 ) -> None:
-    one, spec = ended[case].one, ended[case].spec()
+    scenario, spec = ended[case].one, ended[case].spec()
     assert not spec.get("paused")
-    record = one.status["rolledBack"]
+    record = scenario.status["rolledBack"]
     assert (record["count"], record["changes"][0]["previous"]) == (1, 500_000_000)
-    one.await_blocked("RolledBack", "vertical", "down")
-    assert len(one.patches(plane.audit, USER)) == len(WRITES)
+    scenario.await_blocked("RolledBack", "vertical", "down")
+    assert len(scenario.patches(plane.audit, USER)) == len(WRITES)

@@ -26,7 +26,7 @@ def container(name: str = "app", limits: Json | None = None, requests: Json = TE
 
 def size(name: str = "app", limits: Json = NOTHING, **requests: str) -> str:
     """A container's part of an entry."""
-    both = [f"{(requests or SIZE).get(one, '')}:{limits.get(one, '')}" for one in SIZE]
+    both = [f"{(requests or SIZE).get(resource, '')}:{limits.get(resource, '')}" for resource in SIZE]
     return " ".join((name, *both))
 
 
@@ -52,8 +52,8 @@ class Case(NamedTuple):
             "controller": True,
         }
         owners = [] if self.controller is None else [usual | self.controller]
-        for one in owners:
-            one["name"] = one["name"].format(owner)
+        for reference in owners:
+            reference["name"] = reference["name"].format(owner)
         metadata = {"generateName": f"{owner}-", "namespace": namespace, "labels": self.labels}
         return {
             "apiVersion": "v1",
@@ -160,7 +160,7 @@ def sized(plane: ControlPlane) -> str:
 def requests(created: Json) -> Json:
     """A pod's requests by container."""
     every = [*created["spec"]["containers"], *created["spec"].get("initContainers", [])]
-    return {one["name"]: one["resources"]["requests"] for one in every}
+    return {container["name"]: container["resources"]["requests"] for container in every}
 
 
 @pytest.mark.parametrize("name", CASES)

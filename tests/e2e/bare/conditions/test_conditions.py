@@ -70,7 +70,7 @@ def seen(walk: Walk, scenario: Scenario) -> Seen:
     return Seen(
         api.columns("Hvpa", name, scenario.namespace),
         by_type(scenario.status["conditions"]),
-        [(one["type"], one["reason"], one["message"]) for one in scenario.events()],
+        [(event["type"], event["reason"], event["message"]) for event in scenario.events()],
         explain(name, *flags),
     )
 
@@ -86,10 +86,10 @@ def explain(*args: str) -> Explained:
 def logged(walk: Walk, scenario: Scenario) -> list[tuple[str, str]]:
     """Level and text of the log's lines about conditions of an Hvpa."""
     return [
-        (one["level"], one["event"])
-        for one in walk.operator.log_lines()
-        if (one.get("namespace"), one.get("name")) == (scenario.namespace, scenario.name)
-        and "condition" in one
+        (line["level"], line["event"])
+        for line in walk.operator.log_lines()
+        if (line.get("namespace"), line.get("name")) == (scenario.namespace, scenario.name)
+        and "condition" in line
     ]
 
 
@@ -100,17 +100,17 @@ def named(scenario: Scenario) -> Meta:
 
 def warnings(walk: Walk, scenario: Scenario) -> list[str]:
     """The reasons of the log's warnings, each of which ends with the remedy of its reason."""
-    found = [text for level, text in logged(walk, scenario) if level == "warning"]
-    reasons = [text.partition(":")[0] for text in found]
-    for reason, text in zip(reasons, found, strict=True):
+    texts = [text for level, text in logged(walk, scenario) if level == "warning"]
+    reasons = [text.partition(":")[0] for text in texts]
+    for reason, text in zip(reasons, texts, strict=True):
         assert text.endswith(f"{remedy(reason, named(scenario))}.")
     return sorted(reasons)
 
 
 def is_over(walk: Walk, scenario: Scenario) -> list[str]:
     """The reasons that are over by the log."""
-    found = [text for level, text in logged(walk, scenario) if level == "info"]
-    return sorted(text.partition(" is over: ")[0] for text in found)
+    texts = [text for level, text in logged(walk, scenario) if level == "info"]
+    return sorted(text.partition(" is over: ")[0] for text in texts)
 
 
 def reports(walk: Walk, scenario: Scenario, row: Row) -> None:
@@ -152,13 +152,16 @@ def explains(shown: Seen, row: Row) -> None:
     assert by_type(explained["reported"]["conditions"]) == shown.conditions
     if "WriteFailed" in row.reasons:  # a write of the operator, which `explain` does not try
         assert row.text in explained["reported"]["lastError"]["description"]
-        assert [one["reported"] for one in explained["differences"]] == ["False WriteFailed"]
+        assert [difference["reported"] for difference in explained["differences"]] == ["False WriteFailed"]
     else:
         assert by_type(explained["conditions"]) == shown.conditions
 
 
-def by_type(found: list[Json]) -> dict[str, tuple[str, str, str]]:
-    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in found}
+def by_type(conditions: list[Json]) -> dict[str, tuple[str, str, str]]:
+    return {
+        condition["type"]: (condition["status"], condition["reason"], condition["message"])
+        for condition in conditions
+    }
 
 
 def is_healthy(walk: Walk, scenario: Scenario, row: Row) -> None:
@@ -176,7 +179,7 @@ def is_healthy(walk: Walk, scenario: Scenario, row: Row) -> None:
 def shows_health(shown: Seen) -> bool:
     """All programs say that all is well. (As in `shows`, the operator may write between one program and the next.)"""
     assert (shown.columns["READY"], shown.columns["BLOCKED"]) == ("True", "NotBlocked")
-    assert {(kind, *found[:2]) for kind, found in shown.conditions.items()} == set(HEALTHY)
+    assert {(kind, *condition[:2]) for kind, condition in shown.conditions.items()} == set(HEALTHY)
     assert by_type(json.loads(shown.explained.output)["conditions"]) == shown.conditions
     return True
 

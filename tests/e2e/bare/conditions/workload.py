@@ -27,8 +27,8 @@ def reported(kind: str, status: str, reason: str, message: str) -> Json:
 
 
 def no_pods(scenario: Scenario) -> None:
-    for one in scenario.api.list("Pod", scenario.namespace, f"app={scenario.name}"):
-        scenario.api.delete("Pod", one["metadata"]["name"], scenario.namespace, grace=0)
+    for pod in scenario.api.list("Pod", scenario.namespace, f"app={scenario.name}"):
+        scenario.api.delete("Pod", pod["metadata"]["name"], scenario.namespace, grace=0)
 
 
 def paused(scenario: Scenario) -> None:

@@ -39,8 +39,8 @@ def mortal(plane: ControlPlane, account: Path, space: str) -> Mortal:
 
 
 def lease(plane: ControlPlane) -> Json:
-    found = plane.api.find("Lease", "hvpa", NAMESPACE)
-    return found["spec"] if found else {}
+    manifest = plane.api.find("Lease", "hvpa", NAMESPACE)
+    return manifest["spec"] if manifest else {}
 
 
 def all_die(*operators: Operator) -> None:

@@ -35,12 +35,12 @@ PHASES: dict[str, tuple[str, ...]] = {
     "setting up": (
         "patch-hvpas-status",
         "patch-hvpas",
-        *(f"apply-{one}" for one in RECOMMENDERS),
+        *(f"apply-{resource}" for resource in RECOMMENDERS),
         "create-events",
     ),
-    "tidying up": tuple(f"{verb}-{one}" for verb in ("apply", "delete") for one in RECOMMENDERS),
+    "tidying up": tuple(f"{verb}-{resource}" for verb in ("apply", "delete") for resource in RECOMMENDERS),
     "reporting again": ("patch-events",),
-    "letting go": tuple(f"patch-{one}" for one in RECOMMENDERS),
+    "letting go": tuple(f"patch-{resource}" for resource in RECOMMENDERS),
     "stepping": ("patch-deployments", "patch-hvpas-status", "create-events"),
 }
 """What happens, and the writes at which a process dies then."""
@@ -55,7 +55,7 @@ Case = tuple[str, str]
 CASES: list[Case] = [
     (point, phase)
     for phase, writes in PHASES.items()
-    for point in (UNDISTURBED, *(one for one in POINTS if one.partition("-")[2] in writes))
+    for point in (UNDISTURBED, *(point for point in POINTS if point.partition("-")[2] in writes))
 ]
 
 
@@ -89,9 +89,9 @@ class Cases:
         mortal = [case for case in CASES if case[1] in phases and case[0] != UNDISTURBED]
         operators = [self._operator(case) for case in mortal]
         with dying(operators):
-            for case, one in zip(mortal, operators, strict=True):
+            for case, operator in zip(mortal, operators, strict=True):
                 if case[1] == "reporting again":
-                    pause_until_death(self.scenarios[case], one)
+                    pause_until_death(self.scenarios[case], operator)
 
     def _operator(self, case: Case) -> Operator:
         flags = ("--namespace", self.scenarios[case].namespace)
@@ -179,11 +179,15 @@ def has_ended(scenario: Scenario) -> bool:
             None,
             None,
         ]
-    owned = [one["metadata"] for kind in (HPA, VPA) for one in scenario.api.list(kind, scenario.namespace)]
-    names = {one["name"] for one in owned}
+    owned = [
+        recommender["metadata"]
+        for kind in (HPA, VPA)
+        for recommender in scenario.api.list(kind, scenario.namespace)
+    ]
+    names = {metadata["name"] for metadata in owned}
     if "a" in names:
-        return len(owned) == 2 == sum(bool(one.get("ownerReferences")) for one in owned)
-    return len(owned) == 3 and sum(bool(one.get("ownerReferences")) for one in owned) == 1
+        return len(owned) == 2 == sum(bool(metadata.get("ownerReferences")) for metadata in owned)
+    return len(owned) == 3 and sum(bool(metadata.get("ownerReferences")) for metadata in owned) == 1
 
 
 @pytest.mark.parametrize("case", CASES, ids=", ".join)
@@ -199,7 +203,7 @@ def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_wa
     assert scenario.requests["cpu"] == ("1" if steps else "500m")
     assert scenario.replicas == (4 if steps else 2)
     assert len(scenario.patches(cases.plane.audit, USER)) == steps
-    events = Counter((one["reason"], one["message"], one["count"]) for one in scenario.events())
+    events = Counter((event["reason"], event["message"], event["count"]) for event in scenario.events())
     times = {key: count for key, count in events.items() if key[0].startswith("Scaled")}
     assert set(times.values()) <= {1}
     assert {key[2] for key in times} <= {1}
@@ -208,13 +212,16 @@ def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_wa
 def test_what_an_undisturbed_run_leaves_is_what_is_meant(cases: Cases) -> None:
     tidy, gone = (outcome(cases.scenarios[UNDISTURBED, phase]) for phase in ("tidying up", "letting go"))
     assert [len(tidy[kind]) for kind in (HPA, VPA)] == [1, 1]
-    assert [one["owners"] for kind in (HPA, VPA) for one in tidy[kind]] == [["Hvpa"], ["Hvpa"]]
-    assert [one["owners"] for one in gone[HPA]] == [[]]
-    assert sorted(one["owners"] for one in gone[VPA]) == [[], ["Hvpa"]]
+    assert [recommender["owners"] for kind in (HPA, VPA) for recommender in tidy[kind]] == [
+        ["Hvpa"],
+        ["Hvpa"],
+    ]
+    assert [recommender["owners"] for recommender in gone[HPA]] == [[]]
+    assert sorted(recommender["owners"] for recommender in gone[VPA]) == [[], ["Hvpa"]]
     counts = [
         sum(
-            one["count"]
-            for one in cases.scenarios[f"{when}-patch-events", "reporting again"].events("Paused")
+            event["count"]
+            for event in cases.scenarios[f"{when}-patch-events", "reporting again"].events("Paused")
         )
         for when in ("before", "after")
     ]

@@ -114,8 +114,8 @@ def test_a_field_that_only_a_newer_crd_knows_is_reported_and_only_its_hvpa_waits
     plane: ControlPlane, line: Proxy, new_scenario: NewScenario, operator: Operator, crd_as_it_was: None
 ) -> None:
     scenario, other = new_scenario(), new_scenario()
-    for one in (scenario, other):
-        one.scales()
+    for each_scenario in (scenario, other):
+        each_scenario.scales()
     add_field(plane)
     scenario.soon(partial(has_field, scenario), "the new field")
     line.cut_watches()  # the API server lets them go on, for minutes, without the new field
@@ -146,7 +146,7 @@ def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_an
     assert operator.probe("healthz") == 200
     written = plane.audit.requests(mark, user=USER, writes=True)
     assert [
-        one for one in written if one.resource != "events"
+        request for request in written if request.resource != "events"
     ] == []  # Events of the step are written in the background
     install_crds(plane)
     plane.api.create(scenario.manifest)

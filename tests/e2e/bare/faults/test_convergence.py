@@ -29,7 +29,9 @@ def remote(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
 def patches(line: Proxy, scenario: Scenario) -> list[int]:
     """The codes that patches of a scenario's workload were answered with."""
     path = f"/namespaces/{scenario.namespace}/deployments/{scenario.name}"
-    return [seen.code for seen in line.answered if seen.verb == "patch" and seen.path.endswith(path)]
+    return [
+        request.code for request in line.answered if request.verb == "patch" and request.path.endswith(path)
+    ]
 
 
 def test_a_change_between_read_and_write_is_kept_and_decided_upon_afresh(
@@ -81,7 +83,7 @@ def test_the_api_server_is_killed_in_the_middle_of_a_step(
     wait_for(lambda: remote.probe("readyz") == 200, 60, "it is ready")
     assert (done.replicas, midway.replicas) == (4, 4)
     requests = plane.audit.requests(mark, user=USER, writes=True, resource="deployments", code=200)
-    assert [one.name for one in requests if one.name in (done.name, midway.name)] == [midway.name]
+    assert [request.name for request in requests if request.name in (done.name, midway.name)] == [midway.name]
     wait_for(lambda: remote.metric("hvpa_watch_restarts_total", reason="expired") > expired, 60, "a new list")
 
 
@@ -93,7 +95,7 @@ def test_an_operator_that_starts_while_the_api_server_is_away_waits_for_it(
     with line.refused():
         remote.start(wait=False)
         wait_for(
-            lambda: any("can't be reached" in str(one.get("event", "")) for one in remote.log_lines()),
+            lambda: any("can't be reached" in str(entry.get("event", "")) for entry in remote.log_lines()),
             60,
             "it says so",
         )
@@ -105,13 +107,13 @@ def test_a_kind_that_cant_be_listed_is_reported_and_tried_again(
     line: Proxy, new_scenario: NewScenario
 ) -> None:
     line.fail(403, times=None, verb="list", path="/daemonsets$")
-    one = new_scenario(kind="DaemonSet", changes=VERTICAL_ONLY, create=False)
-    one.create(wait=False)
-    found = one.await_condition("Ready", "False", "TargetUnreadable")
-    why = f"DaemonSet {one.name} can't be read: the list of daemonsets fails: 403 Forbidden"
-    assert found["message"].startswith(why)
+    scenario = new_scenario(kind="DaemonSet", changes=VERTICAL_ONLY, create=False)
+    scenario.create(wait=False)
+    condition = scenario.await_condition("Ready", "False", "TargetUnreadable")
+    why = f"DaemonSet {scenario.name} can't be read: the list of daemonsets fails: 403 Forbidden"
+    assert condition["message"].startswith(why)
     new_scenario().scales()
     line.clear()
-    one.await_owned()
-    one.vpa_recommends(cpu="800m", memory="600M")
-    one.await_requests(cpu="800m", memory="600M")
+    scenario.await_owned()
+    scenario.vpa_recommends(cpu="800m", memory="600M")
+    scenario.await_requests(cpu="800m", memory="600M")

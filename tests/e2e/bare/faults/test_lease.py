@@ -51,12 +51,12 @@ def leader(plane: ControlPlane, line: Proxy, token: str, space: str) -> Iterator
 
 
 def await_hits(faults: list[Fault]) -> None:
-    wait_for(lambda: all(one.hits for one in faults), 60, lambda: f"faults: {faults}", 0.05)
+    wait_for(lambda: all(fault.hits for fault in faults), 60, lambda: f"faults: {faults}", 0.05)
 
 
 def lease(plane: ControlPlane) -> Json:
-    found: Json = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]
-    return found
+    spec: Json = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]
+    return spec
 
 
 ROUNDS: tuple[Callable[[Proxy], list[Fault]], ...] = (

@@ -89,7 +89,7 @@ def await_hits(line: Proxy, faults: list[Fault]) -> None:
     and there is no list: it expires again."""
 
     def all_have() -> bool:
-        return all(one.hits == one.times for one in faults)
+        return all(fault.hits == fault.times for fault in faults)
 
     for _ in range(8):
         with contextlib.suppress(TimeoutError):

@@ -25,11 +25,11 @@ AT_ONCE = 16
 def flow_schemas() -> list[Json]:
     """The sample for administrators, but with next to no room in the operator's own level."""
     text = (REPOSITORY / "config" / "flow-control" / "flow_schemas.yaml").read_text()
-    found = list(yaml.safe_load_all(text))
-    level = next(one for one in found if one["kind"] == "PriorityLevelConfiguration")
+    manifests = list(yaml.safe_load_all(text))
+    level = next(manifest for manifest in manifests if manifest["kind"] == "PriorityLevelConfiguration")
     level["spec"]["limited"].update(nominalConcurrencyShares=1, lendablePercent=0, borrowingLimitPercent=0)
     level["spec"]["limited"]["limitResponse"]["queuing"]["queueLengthLimit"] = 1
-    return found
+    return manifests
 
 
 @contextmanager
@@ -42,8 +42,8 @@ def tight(plane: ControlPlane) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in schemas:
-            plane.api.delete(f"{one['apiVersion']}/{one['kind']}", one["metadata"]["name"])
+        for schema in schemas:
+            plane.api.delete(f"{schema['apiVersion']}/{schema['kind']}", schema["metadata"]["name"])
 
 
 def test_an_api_server_that_asks_to_wait_is_obeyed_and_all_converge(
@@ -73,10 +73,10 @@ def test_an_api_server_that_asks_to_wait_is_obeyed_and_all_converge(
                 partial(_follows, scenario, wanted), 90, f"{scenario.name} has {wanted} replicas", interval=1
             )
         wait_for(lambda: plane.audit.requests(mark, user=USER, resource="leases"), 60, "a renewal")
-        found = plane.audit.requests(mark, user=USER)
-        _judge(found, [one for one in found if one.is_write and one.code == 429])
+        requests = plane.audit.requests(mark, user=USER)
+        _judge(requests, [request for request in requests if request.is_write and request.code == 429])
         assert operator.metric("hvpa_leader") == 1
-    assert not [one for one in operator.log_lines() if one.get("level") == "error"]
+    assert not [line for line in operator.log_lines() if line.get("level") == "error"]
 
 
 def _follows(scenario: Scenario, wanted: int) -> bool:
@@ -87,12 +87,12 @@ def _follows(scenario: Scenario, wanted: int) -> bool:
     return scenario.replicas == wanted
 
 
-def _judge(found: list[Request], refused: list[Request]) -> None:
+def _judge(requests: list[Request], refused: list[Request]) -> None:
     """No storm: what is refused is at most what can be under way when the pauses begin, which are of a second at least,
     and all but the first after a cut. And leases got through all the while."""
     assert refused
     lasted = (refused[-1].time - refused[0].time).total_seconds()
     assert len(refused) <= AT_ONCE + AT_ONCE / 2 * lasted
-    leases = [one for one in found if one.resource == "leases"]
+    leases = [request for request in requests if request.resource == "leases"]
     assert leases
-    assert {one.code for one in leases} == {200}
+    assert {request.code for request in leases} == {200}

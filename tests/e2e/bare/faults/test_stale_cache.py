@@ -33,8 +33,8 @@ class PodReader:
         self._name = f"pods-of-{account}-{namespace}"
         self._subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
         rules = plane.api.get("ClusterRole", "hvpa-operator")["rules"]
-        self._rules = [one for one in rules if one["resources"] == ["pods"]]
-        rest = [one for one in rules if one not in self._rules]
+        self._rules = [rule for rule in rules if rule["resources"] == ["pods"]]
+        rest = [rule for rule in rules if rule not in self._rules]
         assert self._rules
         self._bind(f"rest-of-{account}-{namespace}", rest)
         self.grant()
@@ -64,7 +64,7 @@ class PodReader:
 
 
 def logged(operator: Operator, event: str) -> list[dict[str, Any]]:
-    return [one for one in operator.log_lines() if str(one.get("event", "")).startswith(event)]
+    return [line for line in operator.log_lines() if str(line.get("event", "")).startswith(event)]
 
 
 def succeeded(operator: Operator, plural: str) -> float:
@@ -107,7 +107,7 @@ def test_a_right_that_is_withdrawn_is_reported_and_all_is_well_once_it_is_back(
         starving.await_requests(memory=RAISED, cpu="500m")
         wait_for(partial(healthy, operator), LONG, "it is ready")
         assert succeeded(operator, "pods") > granted
-        assert [one["resource"] for one in logged(operator, "cache is up to date again")] == ["pods"]
+        assert [entry["resource"] for entry in logged(operator, "cache is up to date again")] == ["pods"]
 
 
 def healthy(operator: Operator) -> bool:

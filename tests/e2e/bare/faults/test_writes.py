@@ -113,38 +113,38 @@ class Case:
 def cases(plane: ControlPlane, token: str) -> Iterator[dict[str, Case]]:
     """All cases, run to their ends."""
     with plane.proxy() as line, Operator(plane, line.kubeconfig_for(token), "--log-level", "debug") as remote:
-        found = {
+        by_name = {
             name: Case(plane, line, arm, WRITES[1:] if name in REFUSED else WRITES)
             for name, arm in CASES.items()
         }
-        new_scenario(list(found.values()))
+        new_scenario(list(by_name.values()))
         wait_for(lambda: remote.metric("hvpa_queue_depth") == 0, 60, "an empty queue")
-        yield found
-        for one in found.values():
-            one.scenario.delete()
+        yield by_name
+        for case in by_name.values():
+            case.scenario.delete()
 
 
 def new_scenario(cases: list[Case]) -> None:
     def all_come_to(what: Callable[[Case], bool]) -> None:
-        for one in cases:
+        for case in cases:
             with contextlib.suppress(TimeoutError):  # the case's own test says what is amiss
-                one.scenario.soon(partial(what, one), str(what))
+                case.scenario.soon(partial(what, case), str(what))
 
     all_come_to(Case.is_set_up)
-    for one in cases:
-        one.scenario.hpa_wants(6)
-        one.scenario.vpa_recommends(cpu="1500m", memory="1500M")
-    all_come_to(lambda one: one.scenario.recommends(4, cpu="1", memory="1G"))
-    for one in cases:
-        one.scenario.change({"mode": "Apply"})
+    for case in cases:
+        case.scenario.hpa_wants(6)
+        case.scenario.vpa_recommends(cpu="1500m", memory="1500M")
+    all_come_to(lambda case: case.scenario.recommends(4, cpu="1", memory="1G"))
+    for case in cases:
+        case.scenario.change({"mode": "Apply"})
     all_come_to(Case.has_stepped)
-    for one in cases:
-        one.scenario.change({"vpa": {"deploy": False}})
+    for case in cases:
+        case.scenario.change({"vpa": {"deploy": False}})
     all_come_to(Case.has_let_go)
     for mode in ("Paused", "Apply", "Paused"):  # what is reported again is counted
-        for one in cases:
-            one.scenario.change({"mode": mode})
-        all_come_to(lambda one, paused=mode == "Paused": one.is_paused(paused))  # type: ignore[misc]
+        for case in cases:
+            case.scenario.change({"mode": mode})
+        all_come_to(lambda case, paused=mode == "Paused": case.is_paused(paused))  # type: ignore[misc]
     all_come_to(Case.is_over)
 
 
@@ -160,10 +160,10 @@ def test_after_a_fault_of_each_write_all_is_as_in_an_undisturbed_run_and_one_ste
     assert outcome(scenario) == outcome(undisturbed)
     assert (scenario.replicas, scenario.requests) == (4, {"cpu": "1", "memory": "1G"})
     writes = plane.audit.requests(user=USER, namespace=scenario.namespace, writes=True)
-    patches = [one for one in writes if one.resource == "deployments" and one.code == 200]
-    assert [one.verb for one in patches] == ["patch"]
-    deletions = [one for one in writes if one.verb == "delete" and one.code == 200]
-    assert [one.resource for one in deletions] == ["verticalpodautoscalers"]
+    patches = [request for request in writes if request.resource == "deployments" and request.code == 200]
+    assert [patch.verb for patch in patches] == ["patch"]
+    deletions = [request for request in writes if request.verb == "delete" and request.code == 200]
+    assert [deletion.resource for deletion in deletions] == ["verticalpodautoscalers"]
     steps = scenario.events("Scaled")
     assert len(steps) == (name not in UNTOLD)
-    assert {one["count"] for one in steps} <= {1}
+    assert {step["count"] for step in steps} <= {1}

@@ -38,7 +38,7 @@ class Workloads:
         patches = self._plane.audit.requests(
             since, user=USER, resource="deployments", namespace=self.namespace, code=200
         )
-        written = Counter(one.name for one in patches if one.is_write)
+        written = Counter(request.name for request in patches if request.is_write)
         assert written == {scenario.name: 1 for scenario in self.scenarios}
 
     def delete(self) -> None:

@@ -32,7 +32,7 @@ def tokens(plane: ControlPlane) -> list[str]:
 
 
 def refusals(line: Proxy) -> int:
-    return sum(seen.code == 401 for seen in line.answered)
+    return sum(request.code == 401 for request in line.answered)
 
 
 def test_a_token_that_is_refused_is_had_anew_from_the_exec_plugin(

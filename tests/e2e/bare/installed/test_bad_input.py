@@ -11,7 +11,7 @@ from tests.e2e.bare.conftest import USER, NewScenario
 def untouched(plane: ControlPlane, scenario: Scenario) -> bool:
     """Whether the operator never tried to write to a scenario's workload."""
     requests = plane.audit.requests(user=USER, resource="deployments", namespace=scenario.namespace)
-    return not [one for one in requests if one.name == scenario.name]
+    return not [request for request in requests if request.name == scenario.name]
 
 
 def test_a_target_of_two_hvpas_is_scaled_by_neither_and_both_say_so(
@@ -20,10 +20,10 @@ def test_a_target_of_two_hvpas_is_scaled_by_neither_and_both_say_so(
     first, second = new_scenario(), new_scenario(create=False)
     second.manifest["spec"]["targetRef"]["name"] = first.name
     plane.api.create(second.manifest)
-    for one, other in ((first, second), (second, first)):
-        condition = one.await_condition("Ready", "False", "TargetShared")
+    for scenario, other in ((first, second), (second, first)):
+        condition = scenario.await_condition("Ready", "False", "TargetShared")
         assert other.name in condition["message"]
-        one.await_event("TargetShared", other.name)
+        scenario.await_event("TargetShared", other.name)
     first.hpa_wants(6)
     bystander = new_scenario()
     bystander.scales()

@@ -57,13 +57,13 @@ class Served(NamedTuple):
         with urllib.request.urlopen(request, timeout=60, context=self.trust) as response:
             events = (json.loads(line[6:]) for line in response if line.startswith(b"data: "))
             explained = next(parts["explain"] for parts in events if "explain" in parts)
-        return {one["type"]: one for one in explained["conditions"]}
+        return {condition["type"]: condition for condition in explained["conditions"]}
 
 
 @pytest.fixture
 def served(plane: ControlPlane, space: str, tmp_path: Path) -> Iterator[Served]:
     rendered = plane.kubectl("kustomize", REPOSITORY / "config/dashboard").stdout
-    plane.apply_all([one for one in yaml.safe_load_all(rendered) if one])
+    plane.apply_all([document for document in yaml.safe_load_all(rendered) if document])
     plane.await_right(ACCOUNT, rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]))
     plane.api.create(bare_manifests.deployment("web", space))
     plane.api.create(bare_manifests.hvpa("web", space))
@@ -85,22 +85,22 @@ def served(plane: ControlPlane, space: str, tmp_path: Path) -> Iterator[Served]:
 
 
 def test_each_user_sees_what_the_token_may_read(served: Served, space: str, tmp_path: Path) -> None:
-    mine, one = f"/api/hvpas?namespace={space}", f"/api/hvpas/{space}/web"
-    for path in (mine, one):
+    mine, web_path = f"/api/hvpas?namespace={space}", f"/api/hvpas/{space}/web"
+    for path in (mine, web_path):
         assert served.ask(path, served.reader)[0] == 200
     for path, token, status, text in (
         (mine, None, 401, "unauthorized"),
         (mine, "made-up", 401, "unauthorized"),
-        (one, served.reader[:-4] + "AAAA", 401, "unauthorized"),
+        (web_path, served.reader[:-4] + "AAAA", 401, "unauthorized"),
         (mine, served.stranger, 403, f"stranger', who lacks the right to list hvpas in namespace {space}"),
-        (one, served.stranger, 403, f"stranger', who lacks the right to get hvpas in namespace {space}"),
+        (web_path, served.stranger, 403, f"stranger', who lacks the right to get hvpas in namespace {space}"),
         ("/api/hvpas", served.reader, 403, "lacks the right to list hvpas in all namespaces"),
         ("/api/hvpas/default/web", served.reader, 403, "lacks the right to get hvpas in namespace default"),
     ):
-        found = served.ask(path, token)
-        assert (found[0], text in found[1]) == (status, True), found
+        answer = served.ask(path, token)
+        assert (answer[0], text in answer[1]) == (status, True), answer
     log = (tmp_path / "dashboard.log").read_text()
-    assert not [one for one in (served.reader, served.stranger, "made-up") if one in log]
+    assert not [secret for secret in (served.reader, served.stranger, "made-up") if secret in log]
 
 
 def test_a_custom_kind_is_shown_with_the_right_for_it(
@@ -119,7 +119,10 @@ def test_a_custom_kind_is_shown_with_the_right_for_it(
         lambda: served.conditions(page)["Ready"]["reason"] != "TargetUnreadable", 60, "the Rollout is read"
     )
     assert served.conditions(page)["HpaActive"]["reason"] == "HpaCreated"
-    asked = {(one.verb, one.subresource) for one in plane.audit.requests(user=ACCOUNT, resource="rollouts")}
+    asked = {
+        (request.verb, request.subresource)
+        for request in plane.audit.requests(user=ACCOUNT, resource="rollouts")
+    }
     assert asked == {("get", "scale")}
 
 

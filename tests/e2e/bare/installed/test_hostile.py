@@ -124,7 +124,7 @@ def owners_in_a_circle(new_scenario: NewScenario) -> Scenario:
         metadata = {"name": f"{scenario.name}-{name}", "namespace": scenario.namespace}
         body = {"apiVersion": "autoscaling/v2", "kind": kind, "metadata": metadata, "spec": spec}
         made.append(scenario.api.create(body))
-    for one, other in ((0, 1), (1, 0)):
+    for index, other in ((0, 1), (1, 0)):
         named = {"name": made[other]["metadata"]["name"], "uid": made[other]["metadata"]["uid"]}
         references = [owner | named] + [
             {
@@ -136,7 +136,7 @@ def owners_in_a_circle(new_scenario: NewScenario) -> Scenario:
             for number in range(500)
         ]
         change = {"metadata": {"ownerReferences": references}}
-        scenario.api.patch(kind, made[one]["metadata"]["name"], scenario.namespace, change)
+        scenario.api.patch(kind, made[index]["metadata"]["name"], scenario.namespace, change)
     scenario.await_condition("Ready", "False", "HpaInactive")  # no HPA controller runs
     return scenario
 
@@ -199,9 +199,9 @@ def names_at_rest(plane: ControlPlane) -> set[str]:
     """What the operator asks for within some seconds (an Event's name begins with its Hvpa's)."""
     mark = plane.audit.mark()
     time.sleep(QUIET)
-    requests = [one for one in plane.audit.requests(mark, user=USER) if one.verb != "watch"]
+    requests = [request for request in plane.audit.requests(mark, user=USER) if request.verb != "watch"]
     assert len(requests) < MOST_REQUESTS
-    return {one.name.split(".")[0] for one in requests}
+    return {request.name.split(".")[0] for request in requests}
 
 
 @pytest.fixture
@@ -218,8 +218,8 @@ def test_hostile_objects_harm_no_other_hvpa(
         crowd = threads.submit(one_target, shared)
         scales(ordinary, 5)  # while they come
         crowd.result()
-        for one in made:
-            one.result()
+        for future in made:
+            future.result()
     wait_for(lambda: names_at_rest(plane) == set(), 120, "rest")
     refused = refused_for_ever(new_scenario)
     scales(ordinary, 7)

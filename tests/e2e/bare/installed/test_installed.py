@@ -48,9 +48,9 @@ def test_a_step_is_made_on_both_axes(new_scenario: NewScenario, operator: Operat
     uid = scenario.target["metadata"]["uid"]  # by which `kubectl describe` finds an Event of the workload
     scenario.soon(
         lambda: [
-            one
-            for one in scenario.api.list("Event", scenario.namespace)
-            if (one["involvedObject"].get("uid"), one["reason"]) == (uid, "ScaledOut")
+            event
+            for event in scenario.api.list("Event", scenario.namespace)
+            if (event["involvedObject"].get("uid"), event["reason"]) == (uid, "ScaledOut")
         ],
         "an Event on the Deployment",
     )

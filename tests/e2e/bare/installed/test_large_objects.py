@@ -47,9 +47,9 @@ def limit() -> int:
 def most(operator: Operator) -> int:
     """The most resident memory that the operator ever had, in bytes."""
     status = Path(f"/proc/{operator.process.pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 def large(name: str, namespace: str) -> Json:
@@ -79,7 +79,7 @@ def plane() -> Iterator[ControlPlane]:
 
 def has_listed(line: Proxy, times: int) -> bool:
     """Whether the Deployments were listed so often: a watch follows each list."""
-    return sum(one.verb == "watch" and one.path == PATH for one in line.answered) >= times
+    return sum(request.verb == "watch" and request.path == PATH for request in line.answered) >= times
 
 
 def test_lists_of_the_largest_objects_fit_into_the_memory_limit(plane: ControlPlane, line: Proxy) -> None:

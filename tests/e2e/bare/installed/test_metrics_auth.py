@@ -20,9 +20,9 @@ from tests.e2e.bare.conftest import Start
 def apply_roles(plane: ControlPlane) -> None:
     """The roles of `kubectl apply -k config/secure-metrics`."""
     rendered = plane.kubectl("kustomize", REPOSITORY / "config/secure-metrics").stdout
-    for one in filter(None, yaml.safe_load_all(rendered)):
-        if one["metadata"]["name"].startswith("hvpa-metrics-") and "Role" in one["kind"]:
-            plane.api.apply(one)
+    for document in filter(None, yaml.safe_load_all(rendered)):
+        if document["metadata"]["name"].startswith("hvpa-metrics-") and "Role" in document["kind"]:
+            plane.api.apply(document)
 
 
 def scrape(trust: ssl.SSLContext, port: int, token: str | None, path: str = "/metrics") -> tuple[int, str]:
@@ -79,4 +79,4 @@ def test_only_a_token_with_the_right_reads_the_metrics(
     assert (running.probe("healthz"), running.probe("readyz")) == (200, 200)  # as before, without TLS
     log = running.log.read_text()
     assert log
-    assert not [one for one in (reader, stranger, token, "made-up") if one in log]
+    assert not [secret for secret in (reader, stranger, token, "made-up") if secret in log]

@@ -48,11 +48,11 @@ def _forget_patterns(value: object) -> None:
     if isinstance(value, dict):
         if isinstance(value.get("pattern"), str):
             del value["pattern"]
-        for one in value.values():
-            _forget_patterns(one)
+        for part in value.values():
+            _forget_patterns(part)
     elif isinstance(value, list):
-        for one in value:
-            _forget_patterns(one)
+        for part in value:
+            _forget_patterns(part)
 
 
 def hvpa(namespace: str, name: str, target: Json, **spec: Json) -> Json:
@@ -64,17 +64,17 @@ def hvpa(namespace: str, name: str, target: Json, **spec: Json) -> Json:
 def hostile(namespace: str) -> list[Json]:
     """Hvpas with each of the names, and with such a name of an HPA and of a VPA."""
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    targets = [hvpa(namespace, f"target-{number}", one) for number, one in enumerate(TARGETS)]
+    targets = [hvpa(namespace, f"target-{number}", target) for number, target in enumerate(TARGETS)]
     named = [
-        hvpa(namespace, f"names-{one}", deployment, **{one: {"name": "../x?y="}}) for one in ("hpa", "vpa")
+        hvpa(namespace, f"names-{kind}", deployment, **{kind: {"name": "../x?y="}}) for kind in ("hpa", "vpa")
     ]
     return [*targets, *named]
 
 
 def test_the_api_server_refuses_a_name_that_is_none(plane: ControlPlane, space: str) -> None:
-    for one in hostile(space):
+    for manifest in hostile(space):
         with pytest.raises(ApiError, match=r"spec\.(targetRef\.(apiVersion|kind|name)|hpa\.name|vpa\.name)"):
-            plane.api.create(one)
+            plane.api.create(manifest)
 
 
 def test_nothing_is_requested_for_an_hvpa_that_was_stored_before_names_were_checked(
@@ -85,24 +85,28 @@ def test_nothing_is_requested_for_an_hvpa_that_was_stored_before_names_were_chec
     made = hostile(space)
     with without_patterns(plane):
         wait_for(lambda: plane.api.create(made[0]), 60, "the CRD without patterns counts")
-        for one in made[1:]:
-            plane.api.create(one)
-    for one in made:
-        await_invalid(plane, one)
+        for manifest in made[1:]:
+            plane.api.create(manifest)
+    for manifest in made:
+        await_invalid(plane, manifest)
     ordinary.hpa_wants(5)
     ordinary.await_replicas(5)
     requests = plane.audit.requests(mark, user=USER)
-    own = [one for one in requests if one.namespace == space]
-    assert {(one.resource, one.verb) for one in own} <= {
+    own = [request for request in requests if request.namespace == space]
+    assert {(request.resource, request.verb) for request in own} <= {
         ("hvpas", "patch"),
         ("events", "create"),
         ("events", "patch"),
     }
-    assert {one.namespace for one in requests} <= {space, ordinary.namespace, "hvpa-system", ""}
+    assert {request.namespace for request in requests} <= {space, ordinary.namespace, "hvpa-system", ""}
     # Of all namespaces: watches, and the lists with which these began.
-    whole = [one for one in requests if not one.namespace and one.verb not in ("watch", "create")]
-    assert [one for one in whole if one.verb != "list" or "limit=" not in one.uri] == []
-    assert [one.uri for one in requests if "%" in one.uri.partition("?")[0] or ".." in one.uri] == []
+    whole = [
+        request for request in requests if not request.namespace and request.verb not in ("watch", "create")
+    ]
+    assert [request for request in whole if request.verb != "list" or "limit=" not in request.uri] == []
+    assert [
+        request.uri for request in requests if "%" in request.uri.partition("?")[0] or ".." in request.uri
+    ] == []
     assert "Traceback" not in operator.log.read_text()
 
 
@@ -113,7 +117,7 @@ def await_invalid(plane: ControlPlane, made: Json) -> None:
 
     def is_invalid() -> bool:
         status = plane.api.get("Hvpa", name, namespace)["status"]
-        (ready,) = [one for one in status["conditions"] if one["type"] == "Ready"]
+        (ready,) = [condition for condition in status["conditions"] if condition["type"] == "Ready"]
         message: str = ready["message"]
         return ready["reason"] == "InvalidSpec" and field in message and message.isprintable()
 

@@ -36,20 +36,20 @@ class Users:
 def policies(plane: ControlPlane) -> Iterator[ControlPlane]:
     """The samples as they stand, in force."""
     rendered = plane.kubectl("kustomize", REPOSITORY / "config/policy").stdout
-    documents = [one for one in yaml.safe_load_all(rendered) if one]
+    documents = [document for document in yaml.safe_load_all(rendered) if document]
     namespaces = [new_namespace(plane.api, "canary") for _ in range(2)]
     bounded = {"metadata": {"annotations": {f"{GROUP}/max-replicas": "3"}}}
     plane.api.patch("Namespace", namespaces[0], None, bounded)
     try:
-        for one in documents:
-            plane.api.apply(one)
+        for document in documents:
+            plane.api.apply(document)
         wait_for(lambda: _both_refuse(plane.api, *namespaces), 60, "both policies are in force")
         yield plane
     finally:
         for kind in POLICIES:
-            for one in documents:
-                if one["kind"] == kind:
-                    plane.api.delete(f"{one['apiVersion']}/{kind}", one["metadata"]["name"])
+            for document in documents:
+                if document["kind"] == kind:
+                    plane.api.delete(f"{document['apiVersion']}/{kind}", document["metadata"]["name"])
 
 
 def _both_refuse(api: KubeApi, bounded: str, free: str) -> bool:
@@ -68,8 +68,8 @@ def users(policies: ControlPlane) -> Users:
     ]
     new_account(policies, namespace, "stranger", HVPAS)
     new_account(policies, namespace, "owner", HVPAS, *patches)
-    for one in (deployment("mine", namespace), deployment("other", namespace)):
-        policies.api.create(one)
+    for workload in (deployment("mine", namespace), deployment("other", namespace)):
+        policies.api.create(workload)
     stranger, owner = (api_of(policies, namespace, name) for name in ("stranger", "owner"))
     return Users(namespace, stranger, owner)
 
@@ -104,11 +104,11 @@ def test_who_may_write_hvpas_only_can_have_nothing_scaled(users: Users) -> None:
 
 def _named(target: str, namespace: str, kind: str = "Deployment", changes: Json | None = None) -> Json:
     """The usual Hvpa `a` for this target."""
-    found = hvpa("a", namespace, changes, kind)
-    found["spec"]["targetRef"]["name"] = target
+    manifest = hvpa("a", namespace, changes, kind)
+    manifest["spec"]["targetRef"]["name"] = target
     if kind == "Rollout":
-        found["spec"]["targetRef"]["apiVersion"] = "argoproj.io/v1alpha1"
-    return found
+        manifest["spec"]["targetRef"]["apiVersion"] = "argoproj.io/v1alpha1"
+    return manifest
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_spec_replicas_is_set_right_and_statuses_are_not_judged(policies: Contro
         users.stranger.patch("Hvpa", "by-hand", namespace, {"spec": {"replicas": 5}}, subresource="scale")
         users.stranger.patch("Hvpa", "by-hand", namespace, {"spec": {"replicas": 6}})
         api.patch_status("Hvpa", "by-hand", namespace, {"replicas": 2})
-        found = api.get("Hvpa", "by-hand", namespace)
-        assert (found["spec"]["replicas"], found["status"]["replicas"]) == (6, 2)
+        manifest = api.get("Hvpa", "by-hand", namespace)
+        assert (manifest["spec"]["replicas"], manifest["status"]["replicas"]) == (6, 2)
         assert "at most 1" in changed(users.owner, "by-hand", namespace, CHANGES["hpa"])
     finally:
         api.patch("Namespace", namespace, None, {"metadata": {"annotations": None}})
@@ -194,8 +194,8 @@ def policy(container: str, **fields: Any) -> Json:
     return {"containerName": container, **fields}
 
 
-def vpa(*found: Json) -> Json:
-    return {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": list(found)}}}}}
+def vpa(*policies: Json) -> Json:
+    return {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": list(policies)}}}}}
 
 
 def hpa(most: int) -> Json:
@@ -274,5 +274,9 @@ def test_the_operator_scales_on(
     scenario.hpa_wants(9, currentMetrics=metrics)  # which no measurement bears out
     scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 4, "spec.replicas set right")
     user = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
-    refused = [one for one in policies.audit.requests(user=user, namespace=space) if one.code in (403, 422)]
+    refused = [
+        request
+        for request in policies.audit.requests(user=user, namespace=space)
+        if request.code in (403, 422)
+    ]
     assert refused == []

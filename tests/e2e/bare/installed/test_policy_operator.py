@@ -157,7 +157,7 @@ def test_all_fields_that_the_api_server_knows_are_compared(plane: ControlPlane) 
         return set(re.findall(rf"\b{new}\.\?(\w+)\s+== {old}\.\?\1\b", text))
 
     def known(*types: str) -> set[str]:
-        return {field for one in types for field in schemas[f"io.k8s.api.{one}"]["properties"]}
+        return {field for name in types for field in schemas[f"io.k8s.api.{name}"]["properties"]}
 
     workload = known("apps.v1.DeploymentSpec", "apps.v1.StatefulSetSpec") - {"replicas", "template"}
     held = {"paused", "updateStrategy"}
@@ -179,7 +179,9 @@ def test_the_operator_is_not_held_up(policed: str, operator: Operator, new_scena
 
 def rendered(plane: ControlPlane, folder: Path) -> list[Json]:
     """What kustomize makes of a folder."""
-    return [one for one in yaml.safe_load_all(plane.kubectl("kustomize", folder).stdout) if one]
+    return [
+        document for document in yaml.safe_load_all(plane.kubectl("kustomize", folder).stdout) if document
+    ]
 
 
 def on_top_of_default(folder: Path, **fields: str) -> Path:
@@ -193,45 +195,49 @@ def test_it_confines_the_account_by_whatever_name_a_kustomization_on_top_gives_i
     plane: ControlPlane, tmp_path: Path
 ) -> None:
     namespace = new_namespace(plane.api, "renamed")
-    found = rendered(plane, on_top_of_default(tmp_path, namespace=namespace, namePrefix="my-"))
-    (account,) = (one["metadata"]["name"] for one in found if one["kind"] == "ServiceAccount")
+    documents = rendered(plane, on_top_of_default(tmp_path, namespace=namespace, namePrefix="my-"))
+    (account,) = (
+        document["metadata"]["name"] for document in documents if document["kind"] == "ServiceAccount"
+    )
     rights = rule("apps", ["deployments"], ["get", "patch"])
     for name in (account, "bystander"):
         new_account(plane, namespace, name, rights)
     plane.api.create(deployment("app", namespace))
-    policies = [one for one in found if one["kind"] in (POLICY, BINDING)]
+    policies = [document for document in documents if document["kind"] in (POLICY, BINDING)]
     assert len(policies) == 2
     try:
-        for one in policies:
-            plane.api.apply(one)
+        for policy in policies:
+            plane.api.apply(policy)
         confined = api_of(plane, namespace, account)
         await_refusals(confined, namespace)
         assert REFUSED in refusal(confined, namespace, container(image="theirs"))
         assert refusal(confined, namespace, {"spec": {"replicas": 3}}) == ""
         assert refusal(api_of(plane, namespace, "bystander"), namespace, container(image="theirs")) == ""
     finally:
-        for one in reversed(policies):
-            plane.api.delete(f"{one['apiVersion']}/{one['kind']}", one["metadata"]["name"])
+        for policy in reversed(policies):
+            plane.api.delete(f"{policy['apiVersion']}/{policy['kind']}", policy["metadata"]["name"])
 
 
 def test_where_the_account_is_gone_no_user_is_held_up(
     policed: str, plane: ControlPlane, tmp_path: Path
 ) -> None:
-    found = rendered(plane, on_top_of_default(tmp_path, namespace="nowhere", namePrefix="gone-"))
-    policies = [one for one in found if one["kind"] in (POLICY, BINDING)]
+    documents = rendered(plane, on_top_of_default(tmp_path, namespace="nowhere", namePrefix="gone-"))
+    policies = [document for document in documents if document["kind"] in (POLICY, BINDING)]
     try:
-        for one in policies:
-            plane.api.apply(one)
+        for policy in policies:
+            plane.api.apply(policy)
         for number in range(20):  # it takes the API server some time to learn of it
             assert refusal(plane.api, policed, {"metadata": {"labels": {"try": f"gone-{number}"}}}) == ""
     finally:
-        for one in reversed(policies):
-            plane.api.delete(f"{one['apiVersion']}/{one['kind']}", one["metadata"]["name"])
+        for policy in reversed(policies):
+            plane.api.delete(f"{policy['apiVersion']}/{policy['kind']}", policy["metadata"]["name"])
 
 
 def test_it_can_be_left_out(plane: ControlPlane) -> None:
     def names(folder: str) -> set[tuple[str, str]]:
-        return {(one["kind"], one["metadata"]["name"]) for one in rendered(plane, CONFIG / folder)}
+        return {
+            (document["kind"], document["metadata"]["name"]) for document in rendered(plane, CONFIG / folder)
+        }
 
     policy = {(kind, "hvpa-operator") for kind in (POLICY, BINDING)}
     whole, rest = names("default"), names("without-operator-policy")
@@ -240,5 +246,5 @@ def test_it_can_be_left_out(plane: ControlPlane) -> None:
 
 
 def test_the_network_policy_is_one_that_the_api_server_takes(plane: ControlPlane) -> None:
-    for one in rendered(plane, CONFIG / "network-policy"):
-        plane.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(one))
+    for document in rendered(plane, CONFIG / "network-policy"):
+        plane.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(document))

@@ -39,16 +39,16 @@ def test_every_right_is_used_and_none_is_missing(
     scenario.hpa_wants(4)
     scenario.await_replicas(4)
     others = [new_scenario(kind=kind, changes=VERTICAL_ONLY) for kind in KINDS if kind != scenario.kind]
-    for one in others:
-        one.vpa_recommends(cpu="1")
-    for one in others:
-        one.await_requests(cpu="1")
+    for other in others:
+        other.vpa_recommends(cpu="1")
+    for other in others:
+        other.await_requests(cpu="1")
     in_place = {**weight(0), "updateStrategy": {"type": "InPlace"}}
     scaled = [new_scenario(kind=kind, changes=in_place) for kind in KINDS if has_replicas(kind)]
-    for one in scaled:
-        one.hpa_wants(4)
-    for one in scaled:
-        one.await_replicas(4)
+    for other in scaled:
+        other.hpa_wants(4)
+    for other in scaled:
+        other.await_replicas(4)
     resized = scaled[0]
     pods = Pods(resized)
     pod = pods.start("0")
@@ -64,7 +64,8 @@ def test_every_right_is_used_and_none_is_missing(
         scenario.change({"mode": "Apply"})
         scenario.await_condition("Paused", "False", "NotPaused")
     scenario.soon(
-        lambda: [one for one in scenario.events("Paused") if one["count"] == 2], "an event that is counted"
+        lambda: [event for event in scenario.events("Paused") if event["count"] == 2],
+        "an event that is counted",
     )
     scenario.change({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
     for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):
@@ -74,6 +75,6 @@ def test_every_right_is_used_and_none_is_missing(
     assert rights, "no role is bound to the operator's account"
     assert rights - needed == set(), "given and never used"
     # (An API server that has just been restarted denies everything for a moment: another test's.)
-    assert [str(one) for one in plane.audit.requests(mark, user=USER, code=403)] == []
+    assert [str(request) for request in plane.audit.requests(mark, user=USER, code=403)] == []
     wide = {right for right in rights if "*" in right or right[1] in ("secrets", "pods/exec", "roles")}
     assert wide == set()

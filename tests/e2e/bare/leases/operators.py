@@ -60,8 +60,8 @@ class Operators:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for one in self.replicas:
-            one.operator.kill()
+        for replica in self.replicas:
+            replica.operator.kill()
 
     def join(self, *flags: str, duration: int) -> Replica:
         """One more replica; started, not awaited. `duration`: of a Lease, in seconds."""
@@ -81,51 +81,57 @@ class Operators:
         """Wait until each shard is with the one of these members that wins it."""
 
         def is_shared() -> bool:
-            known = [one.identity for one in members if one.operator.process.alive]
+            known = [member.identity for member in members if member.operator.process.alive]
             if None in known or len(known) < len(members):
                 return False
-            winners = {shard: winner(shard, [str(one) for one in known]) for shard in range(shards)}
+            winners = {shard: winner(shard, [str(identity) for identity in known]) for shard in range(shards)}
             return self.holders(shards) == winners
 
         wait_for(is_shared, timeout, lambda: f"{self.holders(shards)} to be shared", 0.05)
 
     def holders(self, shards: int) -> dict[int, str | None]:
         """Who holds each shard by its Lease."""
-        names, found = Names("hvpa", shards), {}
+        names, identities = Names("hvpa", shards), {}
         for shard in range(shards):
             lease = self.plane.api.find("Lease", names.shard(shard), self.namespace)
-            found[shard] = (lease or {}).get("spec", {}).get("holderIdentity") or None
-        return found
+            identities[shard] = (lease or {}).get("spec", {}).get("holderIdentity") or None
+        return identities
 
     # --- by the audit log ---------------------------------------------------------------------------------------------
     def writes(self, since: Mark | None = None) -> list[Request]:
         """What replicas wrote, Leases and Events aside, and was accepted."""
-        found = self.plane.audit.requests(since or self._start, writes=True, namespace=self.namespace)
-        users = {one.user for one in self.replicas}
-        return [one for one in found if one.user in users and one.resource in GOVERNED and one.code < 300]
+        requests = self.plane.audit.requests(since or self._start, writes=True, namespace=self.namespace)
+        users = {replica.user for replica in self.replicas}
+        return [
+            request
+            for request in requests
+            if request.user in users and request.resource in GOVERNED and request.code < 300
+        ]
 
     def foreign_writes(self, shards: int) -> list[str]:
         """Writes by others than the one whose Lease of the Hvpa's shard it was when they came: none, one hopes."""
         holders = self._holders(shards)
         wrong = []
-        for one in self.writes():
-            owner = _at(holders.get(shard_of(Key(self.namespace, one.name), shards), []), one.received)
-            if owner != one.user:
-                wrong.append(f"{one}, the shard being {owner}'s")
+        for write in self.writes():
+            owner = _at(holders.get(shard_of(Key(self.namespace, write.name), shards), []), write.received)
+            if owner != write.user:
+                wrong.append(f"{write}, the shard being {owner}'s")
         return wrong
 
     def _holders(self, shards: int) -> dict[int, list[tuple[dt.datetime, str | None]]]:
         """From when on each shard was whose: the time at which the write of its Lease came that was accepted."""
         names = Names("hvpa", shards)
-        by_name = {names.shard(one): one for one in range(shards)}
+        by_name = {names.shard(shard): shard for shard in range(shards)}
         holders: dict[int, list[tuple[dt.datetime, str | None]]] = {}
-        found = self.plane.audit.requests(
+        writes = self.plane.audit.requests(
             self._start, resource="leases", writes=True, namespace=self.namespace
         )
-        for one in sorted(found, key=lambda request: request.received):
-            if one.code < 300 and one.name in by_name:
-                holder = one.body["spec"].get("holderIdentity")
-                holders.setdefault(by_name[one.name], []).append((one.received, one.user if holder else None))
+        for write in sorted(writes, key=lambda request: request.received):
+            if write.code < 300 and write.name in by_name:
+                holder = write.body["spec"].get("holderIdentity")
+                holders.setdefault(by_name[write.name], []).append(
+                    (write.received, write.user if holder else None)
+                )
         return holders
 
 

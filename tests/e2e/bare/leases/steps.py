@@ -24,8 +24,8 @@ class Steps:
     def __init__(self, scenarios: list[Scenario]) -> None:
         """The scenarios have two replicas."""
         self._scenarios = scenarios
-        self._counts = {one.name: _counts() for one in scenarios}
-        self.wanted: dict[str, list[int]] = {one.name: [] for one in scenarios}
+        self._counts = {scenario.name: _counts() for scenario in scenarios}
+        self.wanted: dict[str, list[int]] = {scenario.name: [] for scenario in scenarios}
         """What was recommended, in order, by scenario."""
         self.longest = 0.0
         """Seconds that a recommendation waited until it was applied, at the most."""
@@ -68,7 +68,7 @@ class Steps:
             for scenario in self._scenarios:
                 self._recommend(scenario)
             while self._since:
-                for scenario in [one for one in self._scenarios if one.name in self._since]:
+                for scenario in [candidate for candidate in self._scenarios if candidate.name in self._since]:
                     self._look(scenario)
                 time.sleep(LOOK)
         except Exception as error:  # reported by `go_on` and at the end
@@ -101,9 +101,14 @@ def _counts() -> Iterator[int]:
 
 def applied(audit: Audit, namespace: str, since: Mark) -> dict[str, list[int]]:
     """The counts that Deployments of a namespace were set to, in order, by name."""
-    found: dict[str, list[int]] = {}
-    for one in audit.requests(since, resource="deployments", namespace=namespace, writes=True):
-        replicas = ((one.body or {}).get("spec") or {}).get("replicas")
-        if one.verb == "patch" and not one.subresource and one.code < 300 and replicas is not None:
-            found.setdefault(one.name, []).append(int(replicas))
-    return found
+    counts: dict[str, list[int]] = {}
+    for request in audit.requests(since, resource="deployments", namespace=namespace, writes=True):
+        replicas = ((request.body or {}).get("spec") or {}).get("replicas")
+        if (
+            request.verb == "patch"
+            and not request.subresource
+            and request.code < 300
+            and replicas is not None
+        ):
+            counts.setdefault(request.name, []).append(int(replicas))
+    return counts

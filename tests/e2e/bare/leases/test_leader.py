@@ -38,7 +38,11 @@ class Candidate:
     @property
     def writes(self) -> list[AnsweredRequest]:
         """What it wrote, its lease aside."""
-        return [one for one in self.proxy.answered if one.verb in WRITE_VERBS and "/leases" not in one.path]
+        return [
+            request
+            for request in self.proxy.answered
+            if request.verb in WRITE_VERBS and "/leases" not in request.path
+        ]
 
 
 class Pair:
@@ -50,11 +54,11 @@ class Pair:
         """Who leads, and who waits."""
 
         def leader() -> Candidate | None:
-            return next((one for one in self.both if one.leads), None)
+            return next((candidate for candidate in self.both if candidate.leads), None)
 
         leading = wait_for(leader, 90, "a leader", 0.05)
         assert leading is not None
-        return leading, next(one for one in self.both if one is not leading)
+        return leading, next(candidate for candidate in self.both if candidate is not leading)
 
     def lease(self) -> Json:
         return self.plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]  # type: ignore[no-any-return]
@@ -76,8 +80,8 @@ def pair(
         "--lease-duration",
         duration,
     )
-    with plane.proxy() as one, plane.proxy() as other:
-        proxies = (one, other)
+    with plane.proxy() as first_proxy, plane.proxy() as other:
+        proxies = (first_proxy, other)
         started = [start(*flags, kubeconfig=proxy.kubeconfig_for(token), wait=False) for proxy in proxies]
         for operator in started:
             operator.await_ready()
@@ -116,10 +120,11 @@ def test_a_leader_that_gets_sigterm_ends_its_patch_gives_the_lease_back_and_exit
     assert codes == [0]
     assert scenario.replicas == 4
     assert any(
-        one.path.endswith(f"/{scenario.name}/status") and one.code == 200 for one in leader.writes[written:]
+        request.path.endswith(f"/{scenario.name}/status") and request.code == 200
+        for request in leader.writes[written:]
     )
     took_over(other, ended, LOOK)  # far less than the 60 s of the lease
-    assert not [one for one in other.writes if "/deployments/" in one.path]
+    assert not [request for request in other.writes if "/deployments/" in request.path]
     scenario.hpa_wants(10)
     scenario.await_replicas(7)
 

@@ -32,10 +32,10 @@ def operators(plane: ControlPlane, space: str) -> Iterator[Operators]:
 
 def scenarios(new_scenario: NewScenario) -> list[Scenario]:
     made = [new_scenario(create=False, changes=HORIZONTAL_ONLY) for _ in range(SCENARIOS)]
-    for one in made:
-        one.create(wait=False)
-    for one in made:
-        one.await_owned()
+    for scenario in made:
+        scenario.create(wait=False)
+    for scenario in made:
+        scenario.await_owned()
     return made
 
 
@@ -46,37 +46,37 @@ def await_held(replica: Replica, shards: int) -> None:
 def test_replicas_that_join_and_leave_under_load_make_each_step_once(
     operators: Operators, new_scenario: NewScenario, plane: ControlPlane
 ) -> None:
-    one, two = (operators.join(*DIVIDED, duration=LONG) for _ in range(2))
-    operators.await_shares(SHARDS, one, two)
+    first, two = (operators.join(*DIVIDED, duration=LONG) for _ in range(2))
+    operators.await_shares(SHARDS, first, two)
     made = scenarios(new_scenario)
     mark = plane.audit.mark()
     with Steps(made) as steps:
         three = operators.join(*DIVIDED, duration=LONG)
-        operators.await_shares(SHARDS, one, two, three)
+        operators.await_shares(SHARDS, first, two, three)
         assert steps.go_on(2)
-        for leaving, rest in ((one, (two, three)), (two, (three,))):
+        for leaving, rest in ((first, (two, three)), (two, (three,))):
             assert leaving.operator.terminate(60) == 0
             operators.await_shares(SHARDS, *rest)  # far sooner than the Leases would have run out
             assert steps.go_on(2)
-        one.operator.start()
-        operators.await_shares(SHARDS, one, three)
+        first.operator.start()
+        operators.await_shares(SHARDS, first, three)
         assert steps.go_on(2)
     assert steps.longest < LONG / 2
     assert applied(plane.audit, operators.namespace, mark) == steps.wanted
     assert operators.foreign_writes(SHARDS) == []
     assert len({request.user for request in operators.writes(mark)}) >= 2
-    for replica in (one, three):
+    for replica in (first, three):
         assert replica.operator.terminate(60) == 0
     left = {
         lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", operators.namespace)
     }
     assert left.keys() == {"hvpa", *map(Names("hvpa", SHARDS).shard, range(SHARDS))}
     assert not any(spec.get("holderIdentity") for spec in left.values())
-    found = plane.audit.requests(namespace=operators.namespace, resource="leases")
-    assert {("leases", request.verb) for request in found if request.user == one.user} >= set(
+    requests = plane.audit.requests(namespace=operators.namespace, resource="leases")
+    assert {("leases", request.verb) for request in requests if request.user == first.user} >= set(
         needed(rights())
     )
-    assert [str(request) for request in found if request.code == 403] == []
+    assert [str(request) for request in requests if request.code == 403] == []
 
 
 def test_a_rolling_update_to_shards_to_another_number_and_back_never_has_two_at_work(
@@ -99,7 +99,7 @@ def test_a_rolling_update_to_shards_to_another_number_and_back_never_has_two_at_
             former = following
     assert steps.longest < LONG / 2
     assert applied(plane.audit, operators.namespace, mark) == steps.wanted
-    users = [one.user for one in operators.writes(mark)]
-    order = [one.user for one in operators.replicas]
+    users = [request.user for request in operators.writes(mark)]
+    order = [replica.user for replica in operators.replicas]
     assert users == sorted(users, key=order.index)  # none wrote after its successor
     assert set(users) == set(order)

@@ -33,15 +33,16 @@ def agrees_with_status(answer: Json, scenario: Scenario) -> None:
     """`hvpa explain` shows of a settled Hvpa what its status has."""
     status = scenario.status
     keys: tuple[str, ...] = ("type", "status", "reason", "message")
-    for one, other in zip(answer["conditions"], status["conditions"], strict=True):
-        assert {key: one[key] for key in keys} == {key: other[key] for key in keys}
+    for condition, other in zip(answer["conditions"], status["conditions"], strict=True):
+        assert {key: condition[key] for key in keys} == {key: other[key] for key in keys}
     keys = ("axis", "direction", "reason", "container", "resource", "current", "wanted", "until")
-    blocked = [{key: one.get(key) for key in keys} for one in status.get("lastBlockedScaling", [])]
+    blocked = [{key: entry.get(key) for key in keys} for entry in status.get("lastBlockedScaling", [])]
     # The status has replicas as text, as it has quantities.
-    found = [
-        {**one, "current": str(one["current"]), "wanted": str(one["wanted"])} for one in answer["blocked"]
+    entries = [
+        {**entry, "current": str(entry["current"]), "wanted": str(entry["wanted"])}
+        for entry in answer["blocked"]
     ]
-    assert [{key: one.get(key) for key in keys} for one in found] == blocked
+    assert [{key: entry.get(key) for key in keys} for entry in entries] == blocked
     assert answer["recommended"]["replicas"] == status["recommended"]["replicas"]
     assert answer["weights"] == {"hpa": status["hpaWeight"], "vpa": status["vpaWeight"]}
 
@@ -57,9 +58,9 @@ def test_it_says_what_the_operator_then_does_and_writes_nothing(
     scenario.vpa_recommends(cpu="1500m", memory="1500M")
     mark = plane.audit.mark()
     answer = explained(plane, scenario)
-    requests = [one for one in plane.audit.requests(mark) if one.user_agent == "hvpa-explain"]
+    requests = [request for request in plane.audit.requests(mark) if request.user_agent == "hvpa-explain"]
     assert requests
-    assert not [one for one in requests if one.is_write]
+    assert not [request for request in requests if request.is_write]
 
     assert answer["changes"] is True
     assert answer["replicas"] == {"current": 2, "hpa": 6, "target": 4}

@@ -12,10 +12,10 @@ from tests.e2e.bare.conftest import NewScenario, Start
 def lines(operator: Operator, scenario: Scenario, kind: str) -> list[tuple[str, str]]:
     """Level and text of the log's lines about one condition of the Hvpa."""
     return [
-        (one["level"], one["event"])
-        for one in operator.log_lines()
-        if (one.get("namespace"), one.get("name")) == (scenario.namespace, scenario.name)
-        and one.get("condition") == kind
+        (line["level"], line["event"])
+        for line in operator.log_lines()
+        if (line.get("namespace"), line.get("name")) == (scenario.namespace, scenario.name)
+        and line.get("condition") == kind
     ]
 
 

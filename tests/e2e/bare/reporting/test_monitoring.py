@@ -28,18 +28,20 @@ from tests.e2e.bare.conftest import NewScenario, Start
 from tests.e2e.bare.scaling.test_starving import RAISED, oom_killed
 
 DASHBOARD: Final = json.loads((CONFIG / "dashboard.json").read_text())
-TARGETS: Final = [(panel["title"], one) for panel in DASHBOARD["panels"] for one in panel.get("targets", ())]
+TARGETS: Final = [
+    (panel["title"], target) for panel in DASHBOARD["panels"] for target in panel.get("targets", ())
+]
 SOON: Final = 60
 
 
 def at_once(folder: Path) -> Path:
     """The rules, with alerts that wait for nothing."""
-    found = rules()
-    for rule in found["groups"][0]["rules"]:
+    document = rules()
+    for rule in document["groups"][0]["rules"]:
         for wait in ("for", "keep_firing_for"):
             rule.pop(wait, None)
     path = folder / "rules.yaml"
-    path.write_text(yaml.safe_dump(found))
+    path.write_text(yaml.safe_dump(document))
     return path
 
 
@@ -67,8 +69,10 @@ def server(operator: Operator, prometheus: Programs, tmp_path: Path) -> Iterator
 
 def firing(server: Prometheus, space: str) -> set[tuple[str, str, str]]:
     """The alerts about the Hvpas of a namespace: name, Hvpa, reason."""
-    found = [one["metric"] for one in server.query(f'ALERTS{{alertstate="firing",namespace="{space}"}}')]
-    return {(one["alertname"], one["name"], one["reason"]) for one in found}
+    alerts = [
+        sample["metric"] for sample in server.query(f'ALERTS{{alertstate="firing",namespace="{space}"}}')
+    ]
+    return {(alert["alertname"], alert["name"], alert["reason"]) for alert in alerts}
 
 
 def some_problems(new_scenario: NewScenario) -> Scenario:
@@ -111,9 +115,9 @@ def test_alerts_fire_for_hvpas_with_problems_and_every_query_of_the_dashboard_fi
     assert not server.query('ALERTS{alertname="HvpaOperatorDown"}')
     for title, target in TARGETS:
         finds_data(server, title, target, space)
-    for one in DASHBOARD["templating"]["list"][1:]:
+    for variable in DASHBOARD["templating"]["list"][1:]:
         matching, _, label = (
-            chosen(one["query"]["query"], space).removeprefix("label_values(").rpartition(", ")
+            chosen(variable["query"]["query"], space).removeprefix("label_values(").rpartition(", ")
         )
         values = server.get(f"label/{label.removesuffix(')')}/values", **{"match[]": matching})
         assert {space, "starving"} & set(values)

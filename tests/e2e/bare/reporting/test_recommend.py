@@ -52,8 +52,8 @@ def scaled_by_itself(new_scenario: NewScenario, operator: Operator) -> Scenario:
     scenario.vpa_recommends(name="theirs", cpu="900m", memory="900M")
     measures(scenario, 6)
     for resource in ("horizontalpodautoscalers", "verticalpodautoscalers"):
-        seen = partial(operator.metric, GAUGE, resource=resource)
-        scenario.soon(lambda seen=seen: seen() >= since, resource)  # type: ignore[misc]
+        gauge = partial(operator.metric, GAUGE, resource=resource)
+        scenario.soon(lambda gauge=gauge: gauge() >= since, resource)  # type: ignore[misc]
     return scenario
 
 
@@ -76,8 +76,8 @@ def recommended(scenario: Scenario, replicas: int, cpu: str) -> None:
 
 def writes(plane: ControlPlane, scenario: Scenario, since: Mark) -> set[str]:
     """What the operator wrote to in a scenario's namespace."""
-    found = plane.audit.requests(since, user=USER, writes=True, namespace=scenario.namespace)
-    return {"/".join(filter(None, (one.resource, one.subresource))) for one in found}
+    requests = plane.audit.requests(since, user=USER, writes=True, namespace=scenario.namespace)
+    return {"/".join(filter(None, (request.resource, request.subresource))) for request in requests}
 
 
 def test_two_blends_look_at_a_workload_that_keda_and_a_vpa_scale_and_nothing_is_written_to_it(
@@ -87,15 +87,18 @@ def test_two_blends_look_at_a_workload_that_keda_and_a_vpa_scale_and_nothing_is_
     mark = plane.audit.mark()
     additive = looks_at(new_scenario, scenario, "additive", ADDITIVE)
     trajectory = looks_at(new_scenario, scenario, "trajectory", TRAJECTORY)
-    for one in (additive, trajectory):
-        condition = one.await_condition("HpaActive", "True", "ReadAsIs")
+    for each_scenario in (additive, trajectory):
+        condition = each_scenario.await_condition("HpaActive", "True", "ReadAsIs")
         assert (
             condition["message"]
             == f"reading {HPA} keda-hpa-web, which scales Deployment {scenario.name} itself"
         )
-        condition = one.await_condition("VpaActive", "True", "ReadAsIs")
+        condition = each_scenario.await_condition("VpaActive", "True", "ReadAsIs")
         assert "theirs (updateMode Recreate)" in condition["message"]
-        assert "the workload is not changed" in one.await_condition("Ready", "True", "Recommend")["message"]
+        assert (
+            "the workload is not changed"
+            in each_scenario.await_condition("Ready", "True", "Recommend")["message"]
+        )
     recommended(additive, 4, "700m")
     trajectory.soon(lambda: trajectory.status.get("recommended", {}).get("containers"), "its sizes")
     assert trajectory.status["recommended"] != additive.status["recommended"]

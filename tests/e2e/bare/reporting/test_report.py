@@ -68,15 +68,15 @@ def test_it_says_what_hvpas_would_set_and_writes_nothing(
     mark = plane.audit.mark()
     assert main(["report", "-n", space, "-o", "json", "--kubeconfig", str(kubeconfig)]) == 0
     report = json.loads(capsys.readouterr().out)
-    requests = [one for one in plane.audit.requests(mark) if one.user_agent == "hvpa-report"]
-    [discovery] = [one for one in requests if not one.resource]
+    requests = [request for request in plane.audit.requests(mark) if request.user_agent == "hvpa-report"]
+    [discovery] = [request for request in requests if not request.resource]
     assert (discovery.verb, discovery.uri) == ("get", "/api/v1"), "whether pods can be resized"
     requests.remove(discovery)
-    assert {one.verb for one in requests} == {"list"}
-    assert sorted(one.resource for one in requests) == sorted(
+    assert {request.verb for request in requests} == {"list"}
+    assert sorted(request.resource for request in requests) == sorted(
         ["deployments", "statefulsets", "horizontalpodautoscalers", "pods", "hvpas", "verticalpodautoscalers"]
     )
-    assert {one.namespace for one in requests} == {space}
+    assert {request.namespace for request in requests} == {space}
     assert plane.api.get("Deployment", "web", space) == before
 
     (web,) = report["workloads"]
@@ -84,10 +84,10 @@ def test_it_says_what_hvpas_would_set_and_writes_nothing(
     assert recommended(web, "Additive") == (3, "750m")
     replicas, cpu = recommended(web, "Trajectory")
     assert (replicas, cpu) == (2, "1")
-    assert [one["reason"] for one in web["risks"]] == [
+    assert [risk["reason"] for risk in web["risks"]] == [
         "RequestTooSmall",
         "RequestTooSmall",
         "UtilizationBesideVpa",
         "YoungRecommendation",
     ]
-    assert [one["name"] for one in report["withoutRecommender"]] == ["worker"]
+    assert [workload["name"] for workload in report["withoutRecommender"]] == ["worker"]

@@ -60,7 +60,7 @@ def test_requests_go_up_before_replicas_go_down(
     assert scenario.replicas == 5
     scenario.arrives(4, 1667, LOAD)
     scenario.await_unblocked()
-    assert [set(one) for one in scenario.patches(plane.audit, USER)] == [{"template"}, {"replicas"}]
-    seen = scenario.versions(plane.audit)
-    for before, after in pairwise(seen):
+    assert [set(patch) for patch in scenario.patches(plane.audit, USER)] == [{"template"}, {"replicas"}]
+    versions = scenario.versions(plane.audit)
+    for before, after in pairwise(versions):
         assert after.replicas * min(before.cpu, after.cpu) >= LOAD

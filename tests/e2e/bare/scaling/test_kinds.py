@@ -12,35 +12,35 @@ from localcluster.workloads.bare_manifests import merged, weight
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import NewScenario
 
-COUNTED = [one.name for one in KINDS.values() if one.has_replicas]
+COUNTED = [kind.name for kind in KINDS.values() if kind.has_replicas]
 pytestmark = pytest.mark.usefixtures("operator")
 VERTICAL: Json = {"hpa": {"deploy": False}}
 
 
 @pytest.mark.parametrize("kind", COUNTED)
 def test_both_axes_are_scaled(new_scenario: NewScenario, kind: str) -> None:
-    one = new_scenario(kind=kind, changes={**weight(50), "mode": "Paused"})
-    one.hpa_wants(6)
-    one.vpa_recommends(cpu="1500m", memory="1500M")
-    one.soon(lambda: one.recommends(4), "a recommendation on both axes")
-    one.change({"mode": "Apply"})
-    one.await_replicas(4)
-    one.soon(lambda: one.requests == {"cpu": "1", "memory": "1G"}, "the requests between")
+    scenario = new_scenario(kind=kind, changes={**weight(50), "mode": "Paused"})
+    scenario.hpa_wants(6)
+    scenario.vpa_recommends(cpu="1500m", memory="1500M")
+    scenario.soon(lambda: scenario.recommends(4), "a recommendation on both axes")
+    scenario.change({"mode": "Apply"})
+    scenario.await_replicas(4)
+    scenario.soon(lambda: scenario.requests == {"cpu": "1", "memory": "1G"}, "the requests between")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_running_pods_are_resized(new_scenario: NewScenario, kind: str) -> None:
-    one = new_scenario(kind=kind, changes=merged(VERTICAL, {"updateStrategy": {"type": "InPlace"}}))
-    pods = Pods(one)
+    scenario = new_scenario(kind=kind, changes=merged(VERTICAL, {"updateStrategy": {"type": "InPlace"}}))
+    pods = Pods(scenario)
     names = [pods.start(str(number)) for number in range(2)]
-    one.vpa_recommends(cpu="800m", memory="600M")
+    scenario.vpa_recommends(cpu="800m", memory="600M")
     for name in names:
-        one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), f"a resize of {name}")
-    assert one.requests == {"cpu": "500m", "memory": "500M"}
+        scenario.soon(partial(pods.requests, name, cpu="800m", memory="600M"), f"a resize of {name}")
+    assert scenario.requests == {"cpu": "500m", "memory": "500M"}
 
 
 def test_a_daemonset_has_no_replicas_to_scale(new_scenario: NewScenario) -> None:
-    one = new_scenario(kind="DaemonSet", create=False)
-    one.create(wait=False)
-    one.await_condition("HpaActive", "False", "NoReplicaCount")
-    assert one.api.find("HorizontalPodAutoscaler", one.name, one.namespace) is None
+    scenario = new_scenario(kind="DaemonSet", create=False)
+    scenario.create(wait=False)
+    scenario.await_condition("HpaActive", "False", "NoReplicaCount")
+    assert scenario.api.find("HorizontalPodAutoscaler", scenario.name, scenario.namespace) is None

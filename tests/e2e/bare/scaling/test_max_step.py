@@ -35,8 +35,8 @@ def test_after_a_sigkill_between_two_steps_the_rest_follows_once(
     scenario.rollout_completes()
     start("--namespace", scenario.namespace, name="survivor")
     scenario.soon(lambda: scenario.status["replicas"] == FIRST, "the survivor has seen the first step")
-    found, seen_at = scenario.replicas, dt.datetime.now(dt.UTC)
-    assert found == FIRST or seen_at - begun >= PERIOD, "it waits for the period's end"
+    replicas, seen_at = scenario.replicas, dt.datetime.now(dt.UTC)
+    assert replicas == FIRST or seen_at - begun >= PERIOD, "it waits for the period's end"
 
     scenario.await_replicas(DESIRED)
     scenario.soon(
@@ -47,7 +47,9 @@ def test_after_a_sigkill_between_two_steps_the_rest_follows_once(
         ),
         "the last step in the status",
     )
-    scenario.soon(lambda: len(found := scenario.events("ScaledOut")) == 2 and found, "an event for each step")
+    scenario.soon(
+        lambda: len(events := scenario.events("ScaledOut")) == 2 and events, "an event for each step"
+    )
     scenario.await_unblocked()
     assert scenario.status["recommended"]["replicas"] == DESIRED
     assert scenario.hvpa["spec"]["replicas"] == DESIRED

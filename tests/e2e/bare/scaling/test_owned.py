@@ -31,7 +31,9 @@ def foreign_vpa(scenario: Scenario, name: str, *, mode: str, labels: Json | None
 def controller(made: Json) -> str | None:
     """Name of the Hvpa that controls an object."""
     owners = made["metadata"].get("ownerReferences", [])
-    return next((str(one["name"]) for one in owners if one["kind"] == "Hvpa" and one["controller"]), None)
+    return next(
+        (str(owner["name"]) for owner in owners if owner["kind"] == "Hvpa" and owner["controller"]), None
+    )
 
 
 def test_what_is_deployed_is_owned_only_recommends_and_has_no_memory_of_its_own(
@@ -40,8 +42,8 @@ def test_what_is_deployed_is_owned_only_recommends_and_has_no_memory_of_its_own(
     scenario = new_scenario()
     hpa, vpa = scenario.hpa, scenario.vpa
     assert controller(hpa) == controller(vpa) == scenario.name
-    owners = [one for made in (hpa, vpa) for one in made["metadata"]["ownerReferences"]]
-    assert [one["uid"] for one in owners] == [scenario.hvpa["metadata"]["uid"]] * 2, (
+    owners = [owner for made in (hpa, vpa) for owner in made["metadata"]["ownerReferences"]]
+    assert [owner["uid"] for owner in owners] == [scenario.hvpa["metadata"]["uid"]] * 2, (
         "for the garbage collector"
     )
     assert hpa["metadata"]["labels"] == vpa["metadata"]["labels"] == {"hvpa": scenario.name}

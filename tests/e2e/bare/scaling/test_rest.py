@@ -71,13 +71,15 @@ def test_at_rest_there_is_no_request_but_the_lease(
     def quiet() -> bool:
         mark = plane.audit.mark()
         time.sleep(1.5)
-        return all(one.resource == "leases" for one in plane.audit.requests(mark, user=USER))
+        return all(request.resource == "leases" for request in plane.audit.requests(mark, user=USER))
 
     wait_for(quiet, 120, "all is reported")
     mark, began = plane.audit.mark(), time.monotonic()
     time.sleep(SECONDS)
     requests, lasted = plane.audit.requests(mark, user=USER), time.monotonic() - began
-    others = [str(one) for one in requests if (one.resource, one.verb) != ("leases", "update")]
+    others = [
+        str(request) for request in requests if (request.resource, request.verb) != ("leases", "update")
+    ]
     assert others == []
     assert SECONDS / RENEWALS / 2 <= len(requests) <= lasted / RENEWALS + 1
     assert len(scenarios) == 8

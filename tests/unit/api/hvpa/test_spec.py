@@ -159,8 +159,8 @@ def test_labels_that_are_no_mapping_are_refused() -> None:
 
 # --- spec.updateStrategy --------------------------------------------------------------------------------------
 def test_update_strategy_type_in_place_and_in_place_or_rollout_resize_pods() -> None:
-    found = UpdateStrategy.model_validate({})
-    assert (found.type, found.in_place, found.timeout) == (None, False, dt.timedelta(minutes=5))
+    strategy = UpdateStrategy.model_validate({})
+    assert (strategy.type, strategy.in_place, strategy.timeout) == (None, False, dt.timedelta(minutes=5))
     assert not UpdateStrategy.model_validate({"type": "Rollout"}).in_place
     assert UpdateStrategy.model_validate({"type": "InPlace"}).in_place
     assert UpdateStrategy.model_validate({"type": "InPlaceOrRollout"}).in_place
@@ -186,10 +186,10 @@ def test_update_strategy_type_default_depends_on_blend_and_api_server(
     spec: dict[str, Any], resizes: bool, counts: str
 ) -> None:
     given = HvpaSpec.model_validate({"targetRef": {"kind": "Deployment", "name": "web"}, **spec})
-    found = given if resizes else given.without_resizes()
-    assert found.strategy.type == counts
-    assert found.strategy.is_default == (spec.get("updateStrategy", {}).get("type") is None)
-    assert found.strategy.timeout == given.update_strategy.timeout
+    hvpa_spec = given if resizes else given.without_resizes()
+    assert hvpa_spec.strategy.type == counts
+    assert hvpa_spec.strategy.is_default == (spec.get("updateStrategy", {}).get("type") is None)
+    assert hvpa_spec.strategy.timeout == given.update_strategy.timeout
     assert given.update_strategy.type == spec.get("updateStrategy", {}).get("type")
 
 
@@ -231,11 +231,11 @@ def test_update_strategy_type_that_is_unknown_is_refused() -> None:
 
 
 def test_canary_pods_are_a_count_or_a_share() -> None:
-    one = UpdateStrategy.model_validate({"type": "InPlace", "canary": {}})
-    assert one.canary is not None
-    assert (one.canary.pods, one.canary.duration) == (1, dt.timedelta(minutes=5))
-    assert one.canary.rollback_on == ("OOMKilled", "CrashLoopBackOff", "NotReady")
-    assert one.canary_pods(30) == 1
+    strategy = UpdateStrategy.model_validate({"type": "InPlace", "canary": {}})
+    assert strategy.canary is not None
+    assert (strategy.canary.pods, strategy.canary.duration) == (1, dt.timedelta(minutes=5))
+    assert strategy.canary.rollback_on == ("OOMKilled", "CrashLoopBackOff", "NotReady")
+    assert strategy.canary_pods(30) == 1
     tenth = UpdateStrategy.model_validate({"type": "InPlaceOrRollout", "canary": {"pods": "10%"}})
     assert [tenth.canary_pods(pods) for pods in (1, 25, 30)] == [1, 2, 3]
     assert UpdateStrategy().canary_pods(30) == 30

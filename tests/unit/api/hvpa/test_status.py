@@ -24,8 +24,8 @@ NOW = "2026-11-21T10:15:00Z"
 
 def wire(text: str) -> dict[str, Any]:
     """A status as YAML; NOW is the time of everything."""
-    found: dict[str, Any] = yaml.safe_load(text.replace("NOW", f'"{NOW}"'))
-    return found
+    document: dict[str, Any] = yaml.safe_load(text.replace("NOW", f'"{NOW}"'))
+    return document
 
 
 WIRE = wire("""\
@@ -189,13 +189,13 @@ def test_a_status_of_the_version_before_is_read_without_what_is_gone() -> None:
     del kept["desired"]["readyPods"]
     for name in ("peak", "peakTime"):
         del kept["axes"]["vertical"]["usualDemand"][0][name]
-    found, unreadable = read_status(json.dumps(BEFORE).encode())
-    assert (found, unreadable) == read_status(json.dumps(kept).encode())
+    status, unreadable = read_status(json.dumps(BEFORE).encode())
+    assert (status, unreadable) == read_status(json.dumps(kept).encode())
     assert unreadable == ()
-    assert found.desired is not None
-    assert found.desired.replicas == 3
-    assert found.axes is not None
-    assert found.axes.vertical is not None
-    assert found.axes.vertical.usual_replicas is not None
-    assert [one.mean for one in found.axes.vertical.usual_demand] == [3.5]
-    assert [one.direction for one in found.axes.vertical.pending] == ["up"]
+    assert status.desired is not None
+    assert status.desired.replicas == 3
+    assert status.axes is not None
+    assert status.axes.vertical is not None
+    assert status.axes.vertical.usual_replicas is not None
+    assert [demand.mean for demand in status.axes.vertical.usual_demand] == [3.5]
+    assert [change.direction for change in status.axes.vertical.pending] == ["up"]

@@ -19,7 +19,7 @@ from hvpa.api.objects.kinds import (
 
 def test_each_kind_has_its_version() -> None:
     assert tuple(KINDS) == typing.get_args(WorkloadKind)
-    assert {name: one.group for name, one in KINDS.items() if one.group != "apps"} == {
+    assert {name: kind.group for name, kind in KINDS.items() if kind.group != "apps"} == {
         "ReplicationController": ""
     }
     assert api_version_of("ReplicationController") == "v1"
@@ -50,4 +50,4 @@ def test_a_custom_kind_is_named_with_its_group(api_version: str | None, kind: st
 
 
 def test_a_daemonset_alone_has_no_replicas() -> None:
-    assert [one for one in (*KINDS, "Rollout") if not has_replicas(one)] == ["DaemonSet"]
+    assert [kind for kind in (*KINDS, "Rollout") if not has_replicas(kind)] == ["DaemonSet"]

@@ -68,11 +68,11 @@ STREAMS = {
 def test_json_documents_follow_each_other_and_know_their_lines(name: str) -> None:
     text, lines = STREAMS[name]
     source = SourceText(text)
-    found = source.documents()
+    entries = source.documents()
     names = "abcd"[: len(lines)]
     if name != "on one line":
-        assert [content for _, content in found] == [{one: at} for at, one in enumerate(names, 1)]
-    assert [source.line(number, key) for (number, _), key in zip(found, names, strict=True)] == lines
+        assert [content for _, content in entries] == [{key: at} for at, key in enumerate(names, 1)]
+    assert [source.line(number, key) for (number, _), key in zip(entries, names, strict=True)] == lines
 
 
 def test_json_that_is_no_yaml_has_the_line_that_it_begins_in() -> None:
@@ -135,7 +135,7 @@ OBJECTS = st.dictionaries(st.text(), PLAIN, max_size=4)
 )
 def test_any_json_objects_one_after_the_other_are_read(objects: list[Any], between: list[str]) -> None:
     pairs = zip(objects, itertools.cycle(between))
-    assert read("".join(json.dumps(one) + gap for one, gap in pairs)) == objects
+    assert read("".join(json.dumps(document) + gap for document, gap in pairs)) == objects
 
 
 @given(st.lists(OBJECTS, min_size=1, max_size=3))
@@ -147,7 +147,7 @@ def test_yaml_and_json_of_the_same_objects_are_read_alike(objects: list[Any]) ->
 def test_any_text_is_read_or_refused(text: str) -> None:
     source = SourceText(text)
     try:
-        found = source.documents()
+        entries = source.documents()
     except PlainError:
         return
-    assert all(source.line(number, "a") >= 1 for number, _ in found)
+    assert all(source.line(number, "a") >= 1 for number, _ in entries)

@@ -46,8 +46,8 @@ texts = st.one_of(
     ],
 )  # fmt: skip
 def test_a_name_is_what_kubernetes_takes_for_one(is_valid: Any, valid: list[str], invalid: list[str]) -> None:
-    assert [one for one in valid if not is_valid(one)] == []
-    assert [one for one in invalid if is_valid(one)] == []
+    assert [name for name in valid if not is_valid(name)] == []
+    assert [name for name in invalid if is_valid(name)] == []
 
 
 _SPEC = render_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
@@ -79,4 +79,4 @@ def test_the_crd_and_the_models_refuse_the_same_names(text: str, field: str) -> 
     by_schema = len(text) <= schema["maxLength"] and re.match(pattern, text, re.ASCII) is not None
     spec, problems = parse_spec(with_text(field, text))
     assert (spec is not None) == by_schema
-    assert [one.path for one in problems] == ([] if by_schema else [field])
+    assert [problem.path for problem in problems] == ([] if by_schema else [field])

@@ -206,7 +206,12 @@ def test_memory_for_people_is_rounded_where_it_is_not_short(size: int, expected:
 
 
 def test_cpu_for_people_is_exact() -> None:
-    assert [readable_resource("cpu", one) for one in (1, 1500, 2000, 12345)] == ["1m", "1500m", "2", "12345m"]
+    assert [readable_resource("cpu", millicores) for millicores in (1, 1500, 2000, 12345)] == [
+        "1m",
+        "1500m",
+        "2",
+        "12345m",
+    ]
 
 
 @given(st.integers(10 * 2**10, 2**60))

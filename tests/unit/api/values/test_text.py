@@ -67,9 +67,9 @@ def test_a_reason_that_is_a_word_stays(given: str) -> None:
 def test_of_many_names_the_first_are_shown() -> None:
     assert names([]) == ""
     assert names(["b", "a"]) == "b, a"
-    found = [str(number) for number in range(MOST_NAMES)]
-    assert names(found) == ", ".join(found)
-    assert names([*found, "x", "y"]) == f"{', '.join(found)} and 2 more"
+    texts = [str(number) for number in range(MOST_NAMES)]
+    assert names(texts) == ", ".join(texts)
+    assert names([*texts, "x", "y"]) == f"{', '.join(texts)} and 2 more"
 
 
 def test_sentences_become_one() -> None:

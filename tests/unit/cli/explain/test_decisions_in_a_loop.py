@@ -56,13 +56,15 @@ class Files:
         replicas = self.workload["spec"]["replicas"]
         counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
         self.workload["status"] |= dict.fromkeys(counts, replicas)
-        hpa, vpa = (of_kind(self.documents, f"{one}Autoscaler") for one in ("HorizontalPod", "VerticalPod"))
+        hpa, vpa = (
+            of_kind(self.documents, f"{prefix}Autoscaler") for prefix in ("HorizontalPod", "VerticalPod")
+        )
         hpa["status"] |= {"desiredReplicas": wanted, "currentReplicas": replicas}
         for metric in hpa["status"]["currentMetrics"]:
             metric["resource"]["current"]["averageUtilization"] = utilization
-        for one in vpa["status"]["recommendation"]["containerRecommendations"]:
-            one["target"] = {"cpu": cpu, "memory": memory}
-            one.pop("uncappedTarget", None)
+        for recommendation in vpa["status"]["recommendation"]["containerRecommendations"]:
+            recommendation["target"] = {"cpu": cpu, "memory": memory}
+            recommendation.pop("uncappedTarget", None)
 
     def patch_workload(self, body: Mapping[str, Any]) -> None:
         """`kubectl patch --type strategic`, as far as a decision needs it."""
@@ -70,10 +72,10 @@ class Files:
         annotations |= body["metadata"]["annotations"]
         spec = self.workload["spec"]
         spec["replicas"] = body["spec"].get("replicas", spec["replicas"])
-        containers = {one["name"]: one for one in spec["template"]["spec"]["containers"]}
-        for one in body["spec"].get("template", {}).get("spec", {}).get("containers", []):
-            containers[one["name"]]["resources"] = patched(
-                containers[one["name"]]["resources"], one["resources"]
+        containers = {container["name"]: container for container in spec["template"]["spec"]["containers"]}
+        for change in body["spec"].get("template", {}).get("spec", {}).get("containers", []):
+            containers[change["name"]]["resources"] = patched(
+                containers[change["name"]]["resources"], change["resources"]
             )
 
 
@@ -123,7 +125,7 @@ def test_decisions_played_forward_with_files_are_what_the_operator_does(shell: S
         assert played.documents == cluster.files.documents, f"after {minute} minutes"
     assert patches == cluster.patches
     assert len(patches) >= 2, "a walk of several steps"
-    assert {key for one in patches for key in one["spec"]} == {"replicas", "template"}, "on both axes"
+    assert {key for patch in patches for key in patch["spec"]} == {"replicas", "template"}, "on both axes"
 
 
 def test_where_nothing_changes_there_is_no_patch_and_the_status_stays(

@@ -52,11 +52,11 @@ def test_each_figure_of_gates_and_holds_is_that_of_the_decision(
     explained = shell.run("explain", "-f", file, "--now", now, "-o", "json").json
     text = shell.run("explain", "-f", file, "--now", now).out
     gates, held = _section(text, "Gates"), _section(text, "Held back")
-    shown = [found.groupdict() for line in gates if (found := RULE.fullmatch(line)) is not None]
-    assert [_of_text(one) for one in shown] == [_of_json(one) for one in explained["gates"]]
-    by_name = {one["name"]: one for one in explained["gates"]}
+    shown = [match.groupdict() for line in gates if (match := RULE.fullmatch(line)) is not None]
+    assert [_of_text(gate) for gate in shown] == [_of_json(gate) for gate in explained["gates"]]
+    by_name = {gate["name"]: gate for gate in explained["gates"]}
     assert [_held(line) for line in held if line != "(nothing)"] == [
-        _held_json(one, now) for one in explained["blocked"]
+        _held_json(hold, now) for hold in explained["blocked"]
     ]
     for entry in explained["blocked"]:
         assert set(_contradictions(entry, by_name)) == set()
@@ -93,8 +93,8 @@ def _of_json(rule: Doc) -> Doc:
         for name, key in (("sustained", "sustained"), ("highest", "highestDemand"))
     }
     least = [
-        f"{'' if name == 'replicas' else f'{name} '}{_least(name, one)}"
-        for name, one in rule["minChange"].items()
+        f"{'' if name == 'replicas' else f'{name} '}{_least(name, minimum)}"
+        for name, minimum in rule["minChange"].items()
     ]
     return {
         "name": rule["name"],
@@ -127,11 +127,11 @@ def _least(resource: Any, least: Doc) -> str:
 
 
 def _held(line: str) -> tuple[Any, ...]:
-    found = HELD.fullmatch(line)
-    assert found is not None, line
-    figures = dict(one.split(" ") for one in (found["figures"] or "").split(", ") if one)
+    match = HELD.fullmatch(line)
+    assert match is not None, line
+    figures = dict(figure.split(" ") for figure in (match["figures"] or "").split(", ") if figure)
     wait = parse_duration(figures["wait"]).total_seconds() if "wait" in figures else None
-    return found["reason"], found["until"], wait, figures.get("least"), found["source"]
+    return match["reason"], match["until"], wait, figures.get("least"), match["source"]
 
 
 def _held_json(entry: Doc, now: str) -> tuple[Any, ...]:

@@ -49,7 +49,7 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell, gardener: list[
     assert explained.pop("conditions")[0]["reason"] == "Reconciled"
     assert explained.pop("patch")["spec"]["replicas"] == 5
     assert explained.pop("nextStatus")["vpaWeight"] == 60
-    assert [one["name"] for one in explained["gates"]] == [
+    assert [gate["name"] for gate in explained["gates"]] == [
         "hpa.scaleUp", "hpa.scaleDown", "vpa.scaleUp", "vpa.scaleDown"]  # fmt: skip
     assert {**explained, "patch": None, "gates": []} == EMPTY | {
         "replicas": {"current": 3, "hpa": 6, "target": 5},
@@ -95,8 +95,8 @@ def test_a_gate_blocks_all_axes_until_it_opens(
     documents = changed(gardener, **changes)
     explained = shell.explain(documents)
     assert [
-        (one["axis"], one["resource"], one["direction"], one["reason"], one["until"])
-        for one in explained["blocked"]
+        (hold["axis"], hold["resource"], hold["direction"], hold["reason"], hold["until"])
+        for hold in explained["blocked"]
     ] == [
         (axis, resource, "up", reason, until)
         for axis, resource in (("horizontal", None), ("vertical", "cpu"), ("vertical", "memory"))
@@ -280,7 +280,7 @@ def test_the_json_has_what_is_resized_and_how_far_the_pods_are(shell: Shell) -> 
     assert explained["resizes"] == [{"pod": "a", "containers": {"app": {"requests": LARGE, "limits": {}}}}]
     counts = {"pods": 3, "resized": 1, "inProgress": 0, "deferred": 0, "infeasible": 0, "waiting": 2}
     assert explained["actuation"]["counts"] == counts
-    waits = {one["name"]: one["why"] for one in explained["actuation"]["pods"]}
+    waits = {pod_state["name"]: pod_state["why"] for pod_state in explained["actuation"]["pods"]}
     assert waits["a"] == "is resized next"
     assert "maxUnavailable 25%" in waits["b"]
 
@@ -288,10 +288,10 @@ def test_the_json_has_what_is_resized_and_how_far_the_pods_are(shell: Shell) -> 
 def test_a_decision_of_now_is_what_the_pods_are_compared_with(shell: Shell) -> None:
     """Before anything was decided: the VPA's recommendation becomes the desired size at once."""
     new: dict[str, Any] = {"desired": None, "actuation": None, "conditions": []}
-    one = hvpa(status=new, weightBasedScalingIntervals=[{"vpaWeight": 100}])
-    explained = shell.explain([one, deployment(1), vpa(), pod("a", SMALL)])
+    manifest = hvpa(status=new, weightBasedScalingIntervals=[{"vpaWeight": 100}])
+    explained = shell.explain([manifest, deployment(1), vpa(), pod("a", SMALL)])
     assert explained["actuation"]["desired"]["since"] == NOW
-    assert [one["pod"] for one in explained["resizes"]] == ["a"]
+    assert [resize["pod"] for resize in explained["resizes"]] == ["a"]
 
 
 def test_with_rollouts_there_are_neither_resizes_nor_an_actuation(shell: Shell) -> None:
@@ -387,9 +387,9 @@ def test_scheduled_floors_are_in_the_json(
 
 
 def test_a_forecast_is_in_the_json(shell: Shell, gardener: list[Doc]) -> None:
-    found = shell.explain(changed(gardener, Hvpa__spec__forecast={}))["forecast"]
-    assert (found["minReplicas"], found["offPercent"]) == (None, None)
-    assert found["message"].startswith("not used yet: 0 quarters of an hour of the last 24 hours")
+    forecast = shell.explain(changed(gardener, Hvpa__spec__forecast={}))["forecast"]
+    assert (forecast["minReplicas"], forecast["offPercent"]) == (None, None)
+    assert forecast["message"].startswith("not used yet: 0 quarters of an hour of the last 24 hours")
 
 
 def test_each_field_of_a_decision_is_in_the_json() -> None:

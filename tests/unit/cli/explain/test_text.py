@@ -32,8 +32,8 @@ def condition(kind: str, status: str, reason: str, message: str = "as it was", *
     return {"type": kind, "status": status, "reason": reason, "message": message, **time, **rest}
 
 
-def axes(**found: Any) -> Doc:
-    return {"Hvpa__status": {"axes": found}}
+def axes(**axis_states: Any) -> Doc:
+    return {"Hvpa__status": {"axes": axis_states}}
 
 
 def measured(kind: str, source: Doc) -> Doc:
@@ -318,11 +318,13 @@ def test_what_the_api_server_refused_earlier_is_shown_with_its_message(
     refused = axes(vertical={"refused": requests}, horizontal={"refused": replicas})
     documents = changed(gardener, **refused)
     explained = shell.explain(documents)
-    assert {(one["resource"], one["reason"], one["until"]) for one in explained["blocked"]} == {
+    assert {(hold["resource"], hold["reason"], hold["until"]) for hold in explained["blocked"]} == {
         ("cpu", "Refused", "2026-11-21T10:01:00Z"),
         ("memory", "Refused", "2026-11-21T10:01:00Z"),
     }, "of the replicas the wait is over"
-    assert message in next(one["message"] for one in explained["conditions"] if one["type"] == "Ready")
+    assert message in next(
+        condition["message"] for condition in explained["conditions"] if condition["type"] == "Ready"
+    )
     assert explained["patch"]["spec"] == {"replicas": 5}
     requests_line = f"{APP} cpu 500m -> 1100m, {APP} memory 1Gi -> 1638Mi: {message}"
     lines = shell.section(documents, REPORTED)
@@ -367,7 +369,7 @@ def test_the_waits_and_min_change_of_lower_requests_are_those_of_the_decision(
 
 def test_a_rise_for_the_present_demand_alone_waits_by_default(shell: Shell, trajectory: list[Doc]) -> None:
     up = next(
-        one for one in shell.section(changed(trajectory, **ROLLOUT_ONLY), "Gates") if "vpa.scaleUp" in one
+        line for line in shell.section(changed(trajectory, **ROLLOUT_ONLY), "Gates") if "vpa.scaleUp" in line
     )
     assert ", more CPU for present demand alone once wanted for 5m (default), " in up
 
@@ -376,7 +378,7 @@ def test_a_lower_request_is_held_by_the_wait_that_its_gate_shows(shell: Shell, t
     documents = changed(trajectory, **ROLLOUT_ONLY, **LESS)
     held = "app cpu 1 -> 600m: SustainedDemand until 2026-11-21T16:00:00Z (in 6h), wait 6h (default)"
     assert held in shell.section(documents, "Held back")
-    entry = next(one for one in shell.explain(documents)["blocked"] if one["resource"] == "cpu")
+    entry = next(hold for hold in shell.explain(documents)["blocked"] if hold["resource"] == "cpu")
     assert (entry["waitSeconds"], entry["least"], entry["source"]) == (6 * 3600, None, "default")
 
 
@@ -480,10 +482,10 @@ def test_memory_that_ran_out_is_described(shell: Shell, trajectory: list[Doc]) -
 
 
 def test_pods_that_are_not_measured_yet_are_counted(shell: Shell, trajectory: list[Doc]) -> None:
-    for one in trajectory:
-        if one["kind"] == "Pod":
-            one["status"]["startTime"] = "2026-11-21T09:59:00Z"
-            one["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-21T09:59:50Z"
+    for document in trajectory:
+        if document["kind"] == "Pod":
+            document["status"]["startTime"] = "2026-11-21T09:59:00Z"
+            document["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-21T09:59:50Z"
     measured = "the 2 ready pods are not measured yet, until 2026-11-21T10:00:20Z"
     assert f"  {measured}; using 2" in shell.section(trajectory, "Demand")
 
@@ -516,8 +518,8 @@ FALL = {"since": "2026-11-21T09:00:00Z", "message": "pod a: the node is too smal
 
 
 def test_pods_that_are_replaced_for_a_day_are_explained_with_the_reason_and_the_end(shell: Shell) -> None:
-    one = hvpa("InPlaceOrRollout", status={"desired": None, "actuation": None, "replacing": FALL})
-    documents = [one, deployment(1), vpa(), pod("a", SMALL)]
+    manifest = hvpa("InPlaceOrRollout", status={"desired": None, "actuation": None, "replacing": FALL})
+    documents = [manifest, deployment(1), vpa(), pod("a", SMALL)]
     until = "InPlaceOrRollout uses rollouts until 2026-11-22T09:00:00Z (in 23h)"
     assert shell.section(documents, "Resizes") == [f"pods could not be resized; {until}: {FALL['message']}"]
     explained = shell.explain(documents)
@@ -537,8 +539,8 @@ def test_pods_that_are_replaced_for_a_day_are_explained_with_the_reason_and_the_
 def test_the_remedy_of_pods_that_are_not_resized_fits_the_strategy(
     shell: Shell, kind: str, reason: str
 ) -> None:
-    one = hvpa(updateStrategy={"type": kind, "timeout": "1s"})
-    documents = [one, deployment(1), vpa(), pod("full", has=SMALL, condition=DEFERRED)]
+    manifest = hvpa(updateStrategy={"type": kind, "timeout": "1s"})
+    documents = [manifest, deployment(1), vpa(), pod("full", has=SMALL, condition=DEFERRED)]
     assert f"  to do: {REMEDIES[reason]}." in shell.section(documents, "Conditions")
 
 
@@ -556,7 +558,7 @@ def test_in_other_modes_the_resizes_of_apply_are_shown(shell: Shell) -> None:
     assert f"a: waiting: mode Paused: no pod is resized {BOTH}" in shell.section(documents, "Resizes")
     explained = shell.explain(documents)
     assert explained["resizes"] == []
-    assert [one["pod"] for one in explained["inModeApply"]["resizes"]] == ["a"]
+    assert [resize["pod"] for resize in explained["inModeApply"]["resizes"]] == ["a"]
 
 
 def test_replicas_are_set_through_the_scale(shell: Shell) -> None:
@@ -565,9 +567,9 @@ def test_replicas_are_set_through_the_scale(shell: Shell) -> None:
 
 
 def test_where_no_size_is_decided_that_is_reported(shell: Shell) -> None:
-    one = hvpa(status={"desired": None}, targetRef={"kind": "Deployment", "name": "gone"})
+    manifest = hvpa(status={"desired": None}, targetRef={"kind": "Deployment", "name": "gone"})
     none = [STRATEGY, "no size has been decided yet", "0 of 0 pods have this size"]
-    assert shell.section([one], "Resizes") == none
+    assert shell.section([manifest], "Resizes") == none
 
 
 def test_a_limit_that_falls_step_by_step_is_shown(shell: Shell) -> None:

@@ -67,13 +67,13 @@ items:
 ---
 kind: PodList
 """
-    found = read(tmp_path, text)
-    assert [one.kind for one in found] == ["A", "B", "C", "Deployment", "E"]
-    assert found[3].content["apiVersion"] == "apps/v1"
-    assert found[1].label.endswith("case.yaml:7: B n/b")
-    assert found[2].label.endswith("case.yaml:9: C")
-    assert found[3].label.endswith("case.yaml:11: Deployment d")
-    assert found[1].line("metadata.name") == 7
+    documents = read(tmp_path, text)
+    assert [document.kind for document in documents] == ["A", "B", "C", "Deployment", "E"]
+    assert documents[3].content["apiVersion"] == "apps/v1"
+    assert documents[1].label.endswith("case.yaml:7: B n/b")
+    assert documents[2].label.endswith("case.yaml:9: C")
+    assert documents[3].label.endswith("case.yaml:11: Deployment d")
+    assert documents[1].line("metadata.name") == 7
 
 
 def test_json_is_read_by_a_faster_way(tmp_path: Path) -> None:
@@ -83,8 +83,13 @@ def test_json_is_read_by_a_faster_way(tmp_path: Path) -> None:
 
 def test_json_documents_are_read_one_after_the_other(tmp_path: Path) -> None:
     stream = '{"kind": "A"}\n---\n{"kind": "B"}\n{"kind": "List", "items": [{"kind": "C"}]}\n'
-    found = read(tmp_path, stream + '{\n  "kind": "D"\n}')
-    assert [(one.kind, one.line("kind")) for one in found] == [("A", 1), ("B", 3), ("C", 4), ("D", 6)]
+    documents = read(tmp_path, stream + '{\n  "kind": "D"\n}')
+    assert [(document.kind, document.line("kind")) for document in documents] == [
+        ("A", 1),
+        ("B", 3),
+        ("C", 4),
+        ("D", 6),
+    ]
 
 
 def test_nulls_and_keys_become_what_json_knows(tmp_path: Path) -> None:

@@ -25,16 +25,18 @@ def gathered(shell: Shell, documents: list[Doc], namespace: str | None = None) -
     return gather([shell.file(documents)], namespace)
 
 
-def only_hpa(found: Gathered) -> Hpa:
+def only_hpa(inputs: Gathered) -> Hpa:
     """The one HPA that was found."""
-    (hpa,) = found.objects.hpas
+    (hpa,) = inputs.objects.hpas
     return hpa
 
 
 def hpa_condition(explained: Any) -> tuple[str, str]:
     """Status and reason of HpaActive."""
     return next(
-        (one["status"], one["reason"]) for one in explained["conditions"] if one["type"] == "HpaActive"
+        (condition["status"], condition["reason"])
+        for condition in explained["conditions"]
+        if condition["type"] == "HpaActive"
     )
 
 
@@ -50,10 +52,10 @@ def hpa_condition(explained: Any) -> tuple[str, str]:
 def test_documents_without_a_namespace_are_in_the_hvpas(
     shell: Shell, gardener: list[Doc], changes: Doc, flag: str | None, namespace: str
 ) -> None:
-    found = gathered(shell, changed(gardener, **changes), flag).objects
-    assert found.workload is not None
-    assert {found.hvpa.metadata.namespace, found.workload.metadata.namespace} == {namespace}
-    assert (len(found.hpas), len(found.vpas), len(found.pods)) == (1, 1, 3)
+    objects = gathered(shell, changed(gardener, **changes), flag).objects
+    assert objects.workload is not None
+    assert {objects.hvpa.metadata.namespace, objects.workload.metadata.namespace} == {namespace}
+    assert (len(objects.hpas), len(objects.vpas), len(objects.pods)) == (1, 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +64,8 @@ def test_documents_without_a_namespace_are_in_the_hvpas(
 def test_objects_of_another_namespace_do_not_count(
     shell: Shell, gardener: list[Doc], kind: str, left: tuple[int, int, int]
 ) -> None:
-    found = gathered(shell, changed(gardener, **{f"{kind}__metadata__namespace": "elsewhere"})).objects
-    assert (int(found.workload is not None), len(found.hpas), len(found.vpas)) == left
+    objects = gathered(shell, changed(gardener, **{f"{kind}__metadata__namespace": "elsewhere"})).objects
+    assert (int(objects.workload is not None), len(objects.hpas), len(objects.vpas)) == left
 
 
 @pytest.mark.parametrize("change", [{"namespace": "elsewhere"}, {"labels": {"app": "other"}}])
@@ -77,9 +79,9 @@ def test_pods_are_those_of_the_namespace_that_the_workload_selects(
 def owned_pods(shell: Shell, documents: list[Doc], **metadata: Any) -> int:
     """How many of the pods are the Deployment's, one of them with this metadata."""
     changes = {f"Pod__metadata__{name}": value for name, value in metadata.items()}
-    found = gathered(shell, changed(documents, **changes)).objects
-    assert found.workload is not None
-    return len(by_owner(found.pods, found.workload).own)
+    objects = gathered(shell, changed(documents, **changes)).objects
+    assert objects.workload is not None
+    return len(by_owner(objects.pods, objects.workload).own)
 
 
 def test_a_pod_without_owner_references_belongs_to_the_workload_that_selects_it(
@@ -139,11 +141,11 @@ def test_uids_are_the_same_each_time(shell: Shell, gardener: list[Doc]) -> None:
 
 
 def test_a_recommender_that_the_selector_matches_is_ours(shell: Shell, gardener: list[Doc]) -> None:
-    found = gathered(shell, gardener)
-    controller = only_hpa(found).metadata.controller()
+    inputs = gathered(shell, gardener)
+    controller = only_hpa(inputs).metadata.controller()
     assert controller is not None
-    assert controller.uid == found.objects.hvpa.metadata.uid
-    assert found.objects.vpas[0].metadata.controller() is not None
+    assert controller.uid == inputs.objects.hvpa.metadata.uid
+    assert inputs.objects.vpas[0].metadata.controller() is not None
 
 
 KEDA = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "x", "uid": "k", "controller": True}
@@ -155,8 +157,8 @@ def test_a_recommender_with_other_labels_or_of_another_client_is_foreign(
 ) -> None:
     ((field, value),) = metadata.items()
     documents = changed(gardener, **{f"HPA__metadata__{field}": value})
-    kept = [one.name for one in only_hpa(gathered(shell, documents)).metadata.owner_references]
-    assert kept == [one["name"] for one in metadata.get("ownerReferences", ())]
+    kept = [owner.name for owner in only_hpa(gathered(shell, documents)).metadata.owner_references]
+    assert kept == [owner["name"] for owner in metadata.get("ownerReferences", ())]
     assert hpa_condition(shell.explain(documents)) == ("False", "ForeignHpa")
 
 
@@ -199,15 +201,15 @@ def test_an_exported_hpa_knows_the_uid_of_an_hvpa_from_a_repository(
 def test_an_owner_reference_without_a_uid_is_completed(shell: Shell, gardener: list[Doc]) -> None:
     references = [reference(controller=True), {"kind": "Other", "name": "hvpa-sample"}]
     documents = changed(gardener, HPA__metadata__ownerReferences=references)
-    found = gathered(shell, documents)
-    uids = [one.uid for one in only_hpa(found).metadata.owner_references]
-    assert uids == [found.objects.hvpa.metadata.uid, ""]
+    inputs = gathered(shell, documents)
+    uids = [owner.uid for owner in only_hpa(inputs).metadata.owner_references]
+    assert uids == [inputs.objects.hvpa.metadata.uid, ""]
 
 
 def test_uids_of_the_files_are_kept(shell: Shell, gardener: list[Doc]) -> None:
     documents = changed(gardener, Hvpa__metadata__uid="own", HPA__metadata__uid="theirs")
-    found = gathered(shell, documents)
-    assert (found.objects.hvpa.metadata.uid, only_hpa(found).metadata.uid) == ("own", "theirs")
+    inputs = gathered(shell, documents)
+    assert (inputs.objects.hvpa.metadata.uid, only_hpa(inputs).metadata.uid) == ("own", "theirs")
 
 
 # --- a workload without a controller ---------------------------------------------------------------------------------
@@ -238,16 +240,16 @@ def test_a_controllers_status_is_believed(shell: Shell, gardener: list[Doc]) -> 
     assert gathered(shell, gardener).notes == ()
     documents = changed(gardener, Deployment__status={"observedGeneration": 4, "replicas": 3})
     assert gathered(shell, documents).notes == ()
-    assert {one["reason"] for one in shell.explain(documents)["blocked"]} == {"Rollout"}
+    assert {hold["reason"] for hold in shell.explain(documents)["blocked"]} == {"Rollout"}
 
 
 # --- kinds of workloads ----------------------------------------------------------------------------------------------
 def as_kind(documents: list[Doc], kind: str, version: str) -> list[Doc]:
     """The same documents with the Deployment as another kind, which the Hvpa and its VPA name."""
-    found = []
-    for one in changed(documents, Hvpa__spec__updateStrategy={"type": "InPlace"}):
-        if one["kind"] == "Deployment":
-            spec, status = {**one["spec"]}, {**one.get("status", {})}
+    converted = []
+    for document in changed(documents, Hvpa__spec__updateStrategy={"type": "InPlace"}):
+        if document["kind"] == "Deployment":
+            spec, status = {**document["spec"]}, {**document.get("status", {})}
             if kind == "ReplicationController":
                 spec["selector"] = spec["selector"]["matchLabels"]
             if kind == "DaemonSet":
@@ -255,13 +257,13 @@ def as_kind(documents: list[Doc], kind: str, version: str) -> list[Doc]:
                 names = ("desired", "current", "updated")
                 status = {"observedGeneration": 1, "numberReady": count, "numberAvailable": count}
                 status |= {f"{name}NumberScheduled": count for name in names}
-            one = {**one, "apiVersion": version, "kind": kind, "spec": spec, "status": status}
+            document = {**document, "apiVersion": version, "kind": kind, "spec": spec, "status": status}
         for field in ("targetRef", "scaleTargetRef"):
-            if value_at(one, "spec", field, "kind") == "Deployment":
-                reference = {**one["spec"][field], "apiVersion": version, "kind": kind}
-                one = {**one, "spec": {**one["spec"], field: reference}}
-        found.append(one)
-    return found
+            if value_at(document, "spec", field, "kind") == "Deployment":
+                reference = {**document["spec"][field], "apiVersion": version, "kind": kind}
+                document = {**document, "spec": {**document["spec"], field: reference}}
+        converted.append(document)
+    return converted
 
 
 KINDS = {
@@ -276,16 +278,16 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_workload_of_every_kind_is_found(shell: Shell, gardener: list[Doc], kind: str) -> None:
     deployment = gathered(shell, gardener).objects.workload
-    found = gathered(shell, as_kind(gardener, kind, KINDS[kind])).objects
+    objects = gathered(shell, as_kind(gardener, kind, KINDS[kind])).objects
     assert deployment is not None
-    assert found.workload is not None
-    assert (found.workload.kind, found.workload.api_version) == (kind, KINDS[kind])
-    assert found.workload.spec.replicas == deployment.spec.replicas
-    assert [one.resources for one in found.workload.spec.template.spec.containers] == [
-        one.resources for one in deployment.spec.template.spec.containers
+    assert objects.workload is not None
+    assert (objects.workload.kind, objects.workload.api_version) == (kind, KINDS[kind])
+    assert objects.workload.spec.replicas == deployment.spec.replicas
+    assert [container.resources for container in objects.workload.spec.template.spec.containers] == [
+        container.resources for container in deployment.spec.template.spec.containers
     ]
-    assert len(found.pods) == 3
-    assert found.unlisted is None
+    assert len(objects.pods) == 3
+    assert objects.unlisted is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -299,7 +301,8 @@ def test_what_is_explained_is_decided_for_a_workload_of_every_kind(
 def test_a_custom_kind_of_another_group_is_another_workload(shell: Shell, gardener: list[Doc]) -> None:
     documents = as_kind(gardener, "Rollout", "argoproj.io/v1alpha1")
     other = [
-        {**one, "apiVersion": "example.com/v1"} if one["kind"] == "Rollout" else one for one in documents
+        {**document, "apiVersion": "example.com/v1"} if document["kind"] == "Rollout" else document
+        for document in documents
     ]
     assert gathered(shell, other).objects.workload is None
 
@@ -318,8 +321,8 @@ def test_a_custom_object_that_cannot_be_used_is_skipped_with_one_line(
     shell: Shell, gardener: list[Doc], changes: Doc, error: str
 ) -> None:
     documents = [
-        {**one, **changes} if one["kind"] == "Rollout" else one
-        for one in as_kind(gardener, "Rollout", "argoproj.io/v1alpha1")
+        {**document, **changes} if document["kind"] == "Rollout" else document
+        for document in as_kind(gardener, "Rollout", "argoproj.io/v1alpha1")
     ]
     ran = shell.run("explain", "-f", shell.file(documents))
     (line,) = ran.err.splitlines()
@@ -332,8 +335,8 @@ def test_a_daemon_set_without_a_status_has_as_many_replicas_as_pods(
     shell: Shell, gardener: list[Doc]
 ) -> None:
     documents = [
-        {**one, "status": {}} if one["kind"] == "DaemonSet" else one
-        for one in as_kind(gardener, "DaemonSet", "apps/v1")
+        {**document, "status": {}} if document["kind"] == "DaemonSet" else document
+        for document in as_kind(gardener, "DaemonSet", "apps/v1")
     ]
     workload = gathered(shell, documents).objects.workload
     assert workload is not None

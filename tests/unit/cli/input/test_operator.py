@@ -38,20 +38,20 @@ async def state(api: Api, folder: Path, hvpa: Key | None = HVPA) -> OperatorStat
 
 
 async def test_an_operator_that_renews_its_lease_is_alive(tmp_path: Path) -> None:
-    found = await state(Api(), tmp_path)
-    assert found.state == "alive"
-    assert found.text(NOW) == ""
+    operator = await state(Api(), tmp_path)
+    assert operator.state == "alive"
+    assert operator.text(NOW) == ""
 
 
 async def test_an_operator_that_does_not_is_silent_since_its_last_renewal(tmp_path: Path) -> None:
     api = Api()
     api.put_lease("hvpa", "me", seconds=120, duration=15)
-    found = await state(api, tmp_path)
-    assert found.state == "silent"
-    assert found.since is not None
+    operator = await state(api, tmp_path)
+    assert operator.state == "silent"
+    assert operator.since is not None
     begin = "operator silent for 2m, since "
-    assert found.text(found.since + dt.timedelta(minutes=2)).startswith(begin)
-    assert found.as_json()["state"] == "silent"
+    assert operator.text(operator.since + dt.timedelta(minutes=2)).startswith(begin)
+    assert operator.as_json()["state"] == "silent"
 
 
 async def test_a_lease_that_was_given_back_is_nobody_s(tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ async def test_another_clock_is_no_silence(tmp_path: Path) -> None:
 async def test_a_lease_that_can_not_be_read_is_no_silence(tmp_path: Path, fail: int, why: str) -> None:
     api = Api()
     api.fail["leases"] = fail
-    found = await state(api, tmp_path)
-    assert (found.state, found.why) == ("unknown", why)
-    assert found.text(NOW) == f"can't tell whether the operator is alive: {why}"
+    operator = await state(api, tmp_path)
+    assert (operator.state, operator.why) == ("unknown", why)
+    assert operator.text(NOW) == f"can't tell whether the operator is alive: {why}"
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"{", b'{"spec": {"renewTime": "yesterday"}}'])
@@ -120,7 +120,7 @@ async def test_with_shards_the_replica_that_works_on_the_hvpa_counts(tmp_path: P
 async def test_without_the_replica_s_lease_that_of_all_replicas_counts(tmp_path: Path, missing: str) -> None:
     api = sharded(60)
     held = api.objects[OPERATOR, "leases"]
-    held[:] = [one for one in held if one["metadata"]["name"] != missing]
+    held[:] = [lease for lease in held if lease["metadata"]["name"] != missing]
     assert (await state(api, tmp_path)).state == "alive"
 
 

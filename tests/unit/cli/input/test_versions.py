@@ -58,15 +58,15 @@ def metric(kind: str, details: Doc) -> Doc:
 
 @pytest.mark.parametrize(("kind", "old", "new"), TARGETS)
 def test_a_target_of_v2beta1_is_that_of_v2(kind: str, old: Doc, new: Doc) -> None:
-    found = hpa_of_v2beta1({"apiVersion": "autoscaling/v2beta1", "spec": {"metrics": [metric(kind, old)]}})
-    assert found["apiVersion"] == "autoscaling/v2"
-    assert found["spec"]["metrics"] == [metric(kind, new)]
+    hpa = hpa_of_v2beta1({"apiVersion": "autoscaling/v2beta1", "spec": {"metrics": [metric(kind, old)]}})
+    assert hpa["apiVersion"] == "autoscaling/v2"
+    assert hpa["spec"]["metrics"] == [metric(kind, new)]
 
 
 @pytest.mark.parametrize(("kind", "old", "new"), MEASURED)
 def test_a_measured_value_of_v2beta1_is_that_of_v2(kind: str, old: Doc, new: Doc) -> None:
-    found = hpa_of_v2beta1({"spec": {"maxReplicas": 3}, "status": {"currentMetrics": [metric(kind, old)]}})
-    assert found["status"]["currentMetrics"] == [metric(kind, new)]
+    hpa = hpa_of_v2beta1({"spec": {"maxReplicas": 3}, "status": {"currentMetrics": [metric(kind, old)]}})
+    assert hpa["status"]["currentMetrics"] == [metric(kind, new)]
 
 
 def in_v1(**annotations: Any) -> Doc:
@@ -98,14 +98,14 @@ def test_v1_has_its_target_in_a_field_and_the_rest_in_annotations() -> None:
         "conditions": conditions,
         "behavior": behavior,
     }
-    found = hpa_of_v1(in_v1(**names))
+    hpa = hpa_of_v1(in_v1(**names))
     of_memory = {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}
-    assert found["spec"] == {
+    assert hpa["spec"] == {
         "maxReplicas": 5,
         "metrics": [metric("Resource", of_memory), CPU_OF_V2],
         "behavior": behavior,
     }
-    assert found["status"] == {
+    assert hpa["status"] == {
         "currentReplicas": 2,
         "desiredReplicas": 3,
         "currentMetrics": [
@@ -118,8 +118,8 @@ def test_v1_has_its_target_in_a_field_and_the_rest_in_annotations() -> None:
 
 def test_the_cpu_of_v1_is_not_measured_twice() -> None:
     current = metric("Resource", {"name": "cpu", "currentAverageUtilization": 95, "currentAverageValue": "1"})
-    (found,) = hpa_of_v1(in_v1(**{"current-metrics": [current]}))["status"]["currentMetrics"]
-    assert found["resource"]["current"] == {"averageUtilization": 95, "averageValue": "1"}
+    (current_metric,) = hpa_of_v1(in_v1(**{"current-metrics": [current]}))["status"]["currentMetrics"]
+    assert current_metric["resource"]["current"] == {"averageUtilization": 95, "averageValue": "1"}
 
 
 def test_v1_without_a_target_has_no_metrics() -> None:
@@ -135,31 +135,33 @@ def test_an_hpa_of_an_older_version_explains_as_the_same_of_v2(
     status, spec = {**hpa["status"]}, {**hpa["spec"]}
     older: Doc = {**hpa, "apiVersion": version, "spec": spec, "status": status}
     if version == "autoscaling/v2beta1":
-        spec["metrics"] = [downgraded(one, "target") for one in spec["metrics"]]
-        status["currentMetrics"] = [downgraded(one, "current") for one in status["currentMetrics"]]
+        spec["metrics"] = [downgraded(metric, "target") for metric in spec["metrics"]]
+        status["currentMetrics"] = [downgraded(metric, "current") for metric in status["currentMetrics"]]
     elif version == "autoscaling/v1":
         notes = {"metrics": spec.pop("metrics"), "current-metrics": status.pop("currentMetrics")}
-        notes["metrics"] = [downgraded(one, "target") for one in notes["metrics"]]
-        notes["current-metrics"] = [downgraded(one, "current") for one in notes["current-metrics"]]
+        notes["metrics"] = [downgraded(metric, "target") for metric in notes["metrics"]]
+        notes["current-metrics"] = [downgraded(metric, "current") for metric in notes["current-metrics"]]
         notes["conditions"] = status.pop("conditions")
         texts = {
             f"autoscaling.alpha.kubernetes.io/{name}": json.dumps(value) for name, value in notes.items()
         }
         older["metadata"] = {**hpa["metadata"], "annotations": texts}
-    assert shell.explain([older if one is hpa else one for one in gardener]) == expected
+    assert shell.explain([older if document is hpa else document for document in gardener]) == expected
 
 
-def downgraded(one: Doc, field: str) -> Doc:
+def downgraded(v2_metric: Doc, field: str) -> Doc:
     """A Resource metric as v2beta1 has it."""
-    values = {key: value for key, value in one["resource"][field].items() if key != "type"}
+    values = {key: value for key, value in v2_metric["resource"][field].items() if key != "type"}
     named = {f"{field}{key[0].upper()}{key[1:]}": value for key, value in values.items()}
-    return metric("Resource", {"name": one["resource"]["name"], **named})
+    return metric("Resource", {"name": v2_metric["resource"]["name"], **named})
 
 
 def test_a_vpa_of_v1beta2_explains_as_the_same_of_v1(shell: Shell, gardener: list[Doc]) -> None:
     vpa = of_kind(gardener, "VerticalPodAutoscaler")
     older = {**vpa, "apiVersion": "autoscaling.k8s.io/v1beta2"}
-    assert shell.explain([older if one is vpa else one for one in gardener]) == shell.explain(gardener)
+    assert shell.explain([older if document is vpa else document for document in gardener]) == shell.explain(
+        gardener
+    )
 
 
 JUNK = st.recursive(
@@ -190,8 +192,8 @@ def test_whatever_stands_there_is_read_or_refused_by_the_read_model(
         "spec": {"metrics": metrics, "targetCPUUtilizationPercentage": note},
         "status": {"currentMetrics": current},
     }
-    found = OLDER[key](content)
+    hpa = OLDER[key](content)
     try:
-        msgspec.json.decode(msgspec.json.encode(found), type=Hpa)
+        msgspec.json.decode(msgspec.json.encode(hpa), type=Hpa)
     except msgspec.MsgspecError:
         return

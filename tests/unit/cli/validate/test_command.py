@@ -33,8 +33,8 @@ def test_bad_manifests_are_refused_with_the_path(shell: Shell) -> None:
     assert (ran.code, ran.out) == (1, "")
     *findings, summary = ran.err.splitlines()
     for line, case in enumerate(cases):
-        found = [one for one in findings if one.startswith(f"{path}:{2 * line + 2}: error: ")]
-        assert any(f": {case.path}" in one for one in found), (case.name, found)
+        errors = [finding for finding in findings if finding.startswith(f"{path}:{2 * line + 2}: error: ")]
+        assert any(f": {case.path}" in error for error in errors), (case.name, errors)
     assert summary.startswith(f"{len(cases)} Hvpas in 1 file: ")
 
 

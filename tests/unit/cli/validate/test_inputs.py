@@ -112,8 +112,8 @@ def test_what_this_project_shows_has_no_error(
     monkeypatch.chdir(ROOT)
     ran = shell.run("validate", *flags)
     assert ran.code == 0, ran.err
-    found = [line for line in ran.err.splitlines() if ": warning: " in line]
-    assert [line for line in found if not any(known in line for known in KNOWN)] == []
+    warning_lines = [line for line in ran.err.splitlines() if ": warning: " in line]
+    assert [line for line in warning_lines if not any(known in line for known in KNOWN)] == []
 
 
 # --- objects beside each other ------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}
 
 def test_two_hvpas_of_one_target_are_named(shell: Shell) -> None:
     both = warnings(shell, quiet("a"), quiet("b"))
-    assert [one.split(": ")[0] for one in both] == ["Hvpa default/a", "Hvpa default/b"]
+    assert [warning.split(": ")[0] for warning in both] == ["Hvpa default/a", "Hvpa default/b"]
     assert "Hvpa default/b (" in both[0]
     assert "scales Deployment app too: neither Hvpa will scale it" in both[0]
     assert warnings(shell, quiet("a"), quiet("b", spec__mode="Recommend")) == []
@@ -149,7 +149,8 @@ def test_two_hvpas_of_one_target_are_named(shell: Shell) -> None:
 
 def test_two_hvpas_of_one_name_are_named(shell: Shell) -> None:
     assert all(
-        "metadata.name: another Hvpa has the same name" in one for one in warnings(shell, quiet(), quiet())
+        "metadata.name: another Hvpa has the same name" in warning
+        for warning in warnings(shell, quiet(), quiet())
     )
 
 
@@ -163,8 +164,8 @@ def test_a_container_that_is_not_there_is_named(shell: Shell) -> None:
     )
     reported = warnings(shell, hvpa, workload({"name": "app"}, {"name": 3}, "x"))
     assert "containerPolicies[0].containerName: Deployment default/app (" in reported[1] + reported[0]
-    assert any("has no container ap; did you mean app?" in one for one in reported)
-    assert any("has no container xyz; it has app" in one for one in reported)
+    assert any("has no container ap; did you mean app?" in warning for warning in reported)
+    assert any("has no container xyz; it has app" in warning for warning in reported)
     assert warnings(shell, hvpa, workload()) == []
     bare = manifests.changed(hvpa, {}, ["spec.vpa.template.spec", "spec.hpa"])
     bare = manifests.changed(
@@ -214,7 +215,7 @@ def test_named_recommenders_that_act_are_named(shell: Shell) -> None:
     hvpa = quiet(spec__hpa={"name": "old", "scaleDown": windows}, spec__vpa={"name": "old"})
     hpa = recommender("HorizontalPodAutoscaler", {"scaleTargetRef": TARGET})
     vpa = recommender("VerticalPodAutoscaler", {"targetRef": TARGET})
-    reported = sorted(one.partition(": ")[2] for one in warnings(shell, hvpa, hpa, vpa))
+    reported = sorted(warning.partition(": ")[2] for warning in warnings(shell, hvpa, hpa, vpa))
     assert reported[0].startswith("spec.hpa.name: HorizontalPodAutoscaler default/old (")
     assert reported[1].startswith("spec.vpa.name: VerticalPodAutoscaler default/old (")
     ours = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "case"}
@@ -298,8 +299,8 @@ def test_pods_that_can_not_be_resized_are_named(shell: Shell) -> None:
 
 
 def of_kind(kind: str, **spec: object) -> Doc:
-    one = workload(sized(1))
-    return {**one, "kind": kind, "spec": {**one["spec"], **spec}}
+    manifest = workload(sized(1))
+    return {**manifest, "kind": kind, "spec": {**manifest["spec"], **spec}}
 
 
 @pytest.mark.parametrize("strategy", ["Rollout", "InPlaceOrRollout", "InPlace"])
@@ -324,10 +325,10 @@ def of_kind(kind: str, **spec: object) -> Doc:
 def test_a_workload_that_does_not_replace_its_pods_is_named(
     shell: Shell, strategy: str, kind: str, spec: Doc, why: str, remedy: str
 ) -> None:
-    one = quiet(spec__updateStrategy={"type": strategy}, spec__targetRef={**TARGET, "kind": kind})
+    hvpa = quiet(spec__updateStrategy={"type": strategy}, spec__targetRef={**TARGET, "kind": kind})
     if kind == "DaemonSet":
-        one["spec"]["hpa"] = {"deploy": False}
-    reported = [text for text in warnings(shell, one, of_kind(kind, **spec)) if "by itself" in text]
+        hvpa["spec"]["hpa"] = {"deploy": False}
+    reported = [text for text in warnings(shell, hvpa, of_kind(kind, **spec)) if "by itself" in text]
     assert len(reported) == (1 if why and strategy != "InPlace" else 0)
     for text in reported:
         assert ": spec.updateStrategy.type: " in text
@@ -337,7 +338,7 @@ def test_a_workload_that_does_not_replace_its_pods_is_named(
 
 
 def test_where_requests_are_not_changed_it_does_not_matter_that_pods_are_not_replaced(shell: Shell) -> None:
-    one = quiet(spec__targetRef={**TARGET, "kind": "StatefulSet"})
-    one["spec"]["vpa"] = {"deploy": False}
+    hvpa = quiet(spec__targetRef={**TARGET, "kind": "StatefulSet"})
+    hvpa["spec"]["vpa"] = {"deploy": False}
     workload = of_kind("StatefulSet", updateStrategy={"type": "OnDelete"})
-    assert [text for text in warnings(shell, one, workload) if "by itself" in text] == []
+    assert [text for text in warnings(shell, hvpa, workload) if "by itself" in text] == []

@@ -39,11 +39,11 @@ def running(
     """A pod of the usual Deployment that `has` these resources (by default what its spec names); `more` is
     merged into its container, and `status` into the container's status."""
     spec = merged(container(requests=requests, limits=limits), more or {})
-    found = spec["resources"] if has is None else has
+    resources = spec["resources"] if has is None else has
     reported = {"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(at(hours=-1))}
     document = owned(generation=2) | {
         "status": {
-            "containerStatuses": [{"name": "app", "resources": found, **(status or {})}],
+            "containerStatuses": [{"name": "app", "resources": resources, **(status or {})}],
             "conditions": [reported, *conditions],
         }
     }
@@ -84,7 +84,7 @@ def size_status(
     replicas: int, containers: Mapping[str, Any], since: dt.datetime | None = None, **more: Any
 ) -> dict[str, Any]:
     """The status where a size was decided, a minute ago by default."""
-    named = [{"name": name, **one} for name, one in containers.items()]
+    named = [{"name": name, **size} for name, size in containers.items()]
     when = stamp(since or at(minutes=-1))
     desired = {"replicas": replicas, "containers": named, "since": when, "generation": 1, **more}
     return {"desired": desired, "axes": {"vertical": {"lastScaleTime": when, "lastScaleUpTime": when}}}
@@ -101,42 +101,42 @@ def decision(
     """What is decided where `size` (requests and limits of `app`) was decided before, and the VPA wants no other."""
     wanted = size or {"requests": LARGER}
     usual = {"updateStrategy": {"type": "InPlace", **(strategy or {})}, "hpa": {"deploy": False}}
-    one = hvpa(merged(usual, spec or {}), size_status(len(pods), {"app": wanted}, since))
+    sized_hvpa = hvpa(merged(usual, spec or {}), size_status(len(pods), {"app": wanted}, since))
     target = rest.pop("vertical", None) or vpa({"app": wanted["requests"]})
-    return decided(objects(one, workload(len(pods)), None, target, pods, **rest))
+    return decided(objects(sized_hvpa, workload(len(pods)), None, target, pods, **rest))
 
 
-def resized(found: Decision) -> dict[str, Any]:
+def resized(decision: Decision) -> dict[str, Any]:
     """By pod what it is asked to have."""
-    return {one.pod: one.body["spec"]["containers"][0]["resources"] for one in found.resizes}  # type: ignore[index]
+    return {resize.pod: resize.body["spec"]["containers"][0]["resources"] for resize in decision.resizes}  # type: ignore[index]
 
 
-def patches_template(found: Decision) -> bool:
+def patches_template(decision: Decision) -> bool:
     """Whether the workload's pods are to be replaced, the only way in which a pod ends here."""
-    return found.workload_patch is not None and not found.workload_patch.is_scale
+    return decision.workload_patch is not None and not decision.workload_patch.is_scale
 
 
-def actuation(found: Decision) -> Actuation:
-    assert found.status.actuation is not None
-    return found.status.actuation
+def actuation(decision: Decision) -> Actuation:
+    assert decision.status.actuation is not None
+    return decision.status.actuation
 
 
-def desired(found: Decision) -> DesiredSize:
-    assert found.status.desired is not None
-    return found.status.desired
+def desired(decision: Decision) -> DesiredSize:
+    assert decision.status.desired is not None
+    return decision.status.desired
 
 
-def canary(found: Decision) -> CanaryRun:
-    run = desired(found).canary
+def canary(decision: Decision) -> CanaryRun:
+    run = desired(decision).canary
     assert run is not None
     return run
 
 
-def rolled_back(found: Decision) -> RolledBack:
-    assert found.status.rolled_back is not None
-    return found.status.rolled_back
+def rolled_back(decision: Decision) -> RolledBack:
+    assert decision.status.rolled_back is not None
+    return decision.status.rolled_back
 
 
-def ready_of(found: Decision) -> tuple[str, str]:
-    one = condition(found, "Ready")
-    return one.reason, one.message
+def ready_of(decision: Decision) -> tuple[str, str]:
+    ready_condition = condition(decision, "Ready")
+    return ready_condition.reason, ready_condition.message

@@ -37,11 +37,15 @@ def decision(
     **rest: Any,
 ) -> Decision:
     """What is decided where LARGER was decided before, for two pods, and `known` are the sizes that were written."""
-    found = [running("web-1"), running("web-2", LARGER)] if pods is None else pods
+    present_pods = [running("web-1"), running("web-2", LARGER)] if pods is None else pods
     changes = merged({"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}}, spec or {})
-    one = hvpa(changes, status or size_status(2, {"app": {"requests": LARGER}}))
+    sized_hvpa = hvpa(changes, status or size_status(2, {"app": {"requests": LARGER}}))
     sizes = None if known is None else tuple(known)
-    return decided(objects(one, workload(2), None, vpa({"app": LARGER}), found, creation_sizes=sizes, **rest))
+    return decided(
+        objects(
+            sized_hvpa, workload(2), None, vpa({"app": LARGER}), present_pods, creation_sizes=sizes, **rest
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,9 +59,9 @@ def decision(
     ],
 )
 def test_new_pods_get_what_was_decided(known: Known | None, changes: Mapping[str, Any]) -> None:
-    found = decision(known)
-    assert found.creation_sizes == changes
-    assert actuation(found).size_at_creation is (known is not None)
+    decided = decision(known)
+    assert decided.creation_sizes == changes
+    assert actuation(decided).size_at_creation is (known is not None)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +83,8 @@ def test_an_hvpa_that_may_not_scale_its_target_changes_nothing_of_it() -> None:
 
 
 def test_what_a_workload_left_behind_goes() -> None:
-    one = hvpa({"updateStrategy": {"type": "InPlace"}})
-    assert decided(Objects(hvpa=one, creation_sizes=((KEY, SIZE),))).creation_sizes == {KEY: None}
+    in_place_hvpa = hvpa({"updateStrategy": {"type": "InPlace"}})
+    assert decided(Objects(hvpa=in_place_hvpa, creation_sizes=((KEY, SIZE),))).creation_sizes == {KEY: None}
 
 
 def test_where_nothing_was_decided_nothing_is_written() -> None:
@@ -132,7 +136,7 @@ def test_only_pods_of_a_custom_kind_name_their_owner() -> None:
         {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": name, "controller": True}
         for name in ("web-a", "web-b")
     ]
-    pods = [pod(change={"metadata": {"ownerReferences": [one]}}) for one in owners]
+    pods = [pod(change={"metadata": {"ownerReferences": [owner]}}) for owner in owners]
     keys = {"ReplicaSet.apps/web-a", "ReplicaSet.apps/web-b"}
     alone = pod("alone", change={"metadata": {"ownerReferences": []}})
     assert set(owner_keys(rollout, [*pods, *pods, alone])) == keys
@@ -147,6 +151,8 @@ def test_pods_of_another_owner_neither_count_nor_get_a_size() -> None:
     rollout = structs.replace(workload(1, kind="Rollout"), api_version="argoproj.io/v1alpha1")
     target = {"apiVersion": rollout.api_version, "kind": rollout.kind}
     spec = {"updateStrategy": {"type": "InPlace"}, "targetRef": target, "hpa": {"deploy": False}}
-    one = hvpa(spec, size_status(1, {"app": {"requests": LARGER}}))
-    found = decided(objects(one, rollout, None, vpa({"app": LARGER}), pods, creation_sizes=()))
-    assert set(found.creation_sizes) == {"Deployment/web"}
+    rollout_hvpa = hvpa(spec, size_status(1, {"app": {"requests": LARGER}}))
+    rollout_decision = decided(
+        objects(rollout_hvpa, rollout, None, vpa({"app": LARGER}), pods, creation_sizes=())
+    )
+    assert set(rollout_decision.creation_sizes) == {"Deployment/web"}

@@ -43,30 +43,30 @@ def vertical(
     **rest: Any,
 ) -> Decision:
     """A decision under a VPA that wants 2 cores and 2G of a container that has 1 of each."""
-    one = hvpa(merged({**IN_PLACE, "hpa": {"deploy": False}}, spec or {}), status)
+    vertical_hvpa = hvpa(merged({**IN_PLACE, "hpa": {"deploy": False}}, spec or {}), status)
     target, pods = rest.get("target", workload()), rest.get("pods", PODS)
-    return decided(objects(one, target, None, vpa(targets or {"app": SIZE}), pods))
+    return decided(objects(vertical_hvpa, target, None, vpa(targets or {"app": SIZE}), pods))
 
 
 def test_a_size_is_decided_without_a_write_to_the_workload() -> None:
-    found = vertical()
-    assert found.workload_patch is None
-    assert desired(found).model_dump(by_alias=True, mode="json") == {
+    decision = vertical()
+    assert decision.workload_patch is None
+    assert desired(decision).model_dump(by_alias=True, mode="json") == {
         "replicas": 3,
         "containers": [{"name": "app", "requests": SIZE, "limits": {}}],
         "since": stamp(NOW),
         "generation": 1,
     }
-    assert len(found.resizes) == 3
-    assert found.applied == (("vertical", "up"),)
+    assert len(decision.resizes) == 3
+    assert decision.applied == (("vertical", "up"),)
 
 
 def test_what_was_decided_counts_as_the_present_size() -> None:
-    found = vertical(DECIDED)
-    assert not found.applied
-    assert found.containers["app"].requests == {"cpu": 2000, "memory": 2 * 10**9}
-    assert desired(found).since == at(hours=-1)  # nothing new was decided
-    assert len(found.resizes) == 3  # the pods still have to get there
+    decision = vertical(DECIDED)
+    assert not decision.applied
+    assert decision.containers["app"].requests == {"cpu": 2000, "memory": 2 * 10**9}
+    assert desired(decision).since == at(hours=-1)  # nothing new was decided
+    assert len(decision.resizes) == 3  # the pods still have to get there
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_was_decided_counts_as_the_present_size() -> None:
     ids=["one without a recommender", "one that is gone from the template"],
 )
 def test_a_container_is_not_named(found: Decision) -> None:
-    assert [one.name for one in desired(found).containers] == ["app"]
+    assert [container.name for container in desired(found).containers] == ["app"]
 
 
 def test_a_resource_without_a_recommender_is_left_to_the_template() -> None:
@@ -87,10 +87,10 @@ def test_a_resource_without_a_recommender_is_left_to_the_template() -> None:
 
 
 def test_update_strategy_type_rollout_removes_desired_from_the_status() -> None:
-    found = vertical(DECIDED, {"updateStrategy": {"type": "Rollout"}})
-    assert found.status.desired is None
-    assert found.status.actuation is None
-    assert patches_template(found)
+    decision = vertical(DECIDED, {"updateStrategy": {"type": "Rollout"}})
+    assert decision.status.desired is None
+    assert decision.status.actuation is None
+    assert patches_template(decision)
 
 
 def horizontal(status: Mapping[str, Any] | None = None, target: Any = None) -> Decision:
@@ -109,17 +109,17 @@ def test_replicas_are_written_by_the_scale_subresource() -> None:
 def test_replicas_that_were_decided_and_not_written_are_written() -> None:
     """The operator was killed in between: the workload still has the generation that they were decided on."""
     axes = horizontal().status.model_dump(by_alias=True, mode="json")["axes"]
-    found = horizontal({**size_status(6, {}), "axes": axes})
-    assert not found.applied
-    assert found.workload_patch is not None
-    assert found.workload_patch.body["spec"] == {"replicas": 6}
+    decision = horizontal({**size_status(6, {}), "axes": axes})
+    assert not decision.applied
+    assert decision.workload_patch is not None
+    assert decision.workload_patch.body["spec"] == {"replicas": 6}
 
 
 def test_replicas_that_another_client_has_set_since_count() -> None:
     later = workload(4, change={"metadata": {"generation": 2}, "status": {"observedGeneration": 2}})
-    found = horizontal({"desired": size_status(6, {})["desired"]}, later)
-    assert found.replicas is not None
-    assert found.replicas.current == 4
+    decision = horizontal({"desired": size_status(6, {})["desired"]}, later)
+    assert decision.replicas is not None
+    assert decision.replicas.current == 4
 
 
 OR_ROLLOUT: Final = {"updateStrategy": {"type": "InPlaceOrRollout"}}
@@ -138,19 +138,19 @@ STUCK: Final = [infeasible(f"web-{number}", SIZE) for number in range(3)]
 def test_the_template_is_patched_where_pods_can_not_be_resized(
     spec: Mapping[str, Any], target: Any, patched: bool
 ) -> None:
-    found = vertical(DECIDED, spec, target=target, pods=STUCK)
-    assert patches_template(found) == patched
-    [remedy] = [one.message for one in found.events if one.reason == "PodsNotResized"]
+    decision = vertical(DECIDED, spec, target=target, pods=STUCK)
+    assert patches_template(decision) == patched
+    [remedy] = [event.message for event in decision.events if event.reason == "PodsNotResized"]
     assert remedy.endswith(f" {REMEDIES['PodsNotResized']}.")
-    if found.workload_patch is not None:
+    if decision.workload_patch is not None:
         template = {"spec": {"containers": [{"name": "app", "resources": {"requests": SIZE}}]}}
-        assert found.workload_patch.body["spec"] == {"replicas": 3, "template": template}
+        assert decision.workload_patch.body["spec"] == {"replicas": 3, "template": template}
 
 
 def test_the_same_is_decided_again_from_what_was_written() -> None:
     first = vertical()
-    one = with_status(hvpa({**IN_PLACE, "hpa": {"deploy": False}}), first.status)
-    again = decided(objects(one, workload(), None, vpa({"app": SIZE}), PODS))
+    updated_hvpa = with_status(hvpa({**IN_PLACE, "hpa": {"deploy": False}}), first.status)
+    again = decided(objects(updated_hvpa, workload(), None, vpa({"app": SIZE}), PODS))
     assert (again.resizes, again.status) == (first.resizes, first.status)
     assert not again.applied
 
@@ -160,5 +160,5 @@ def test_canary_new_pods_have_the_size_before_else_the_desired_one() -> None:
     before = RecommendedContainer(name="app", requests={"cpu": "1"})
     size = DesiredSize(replicas=3, containers=(app,), since=NOW)
     tried = size.model_copy(update={"canary": CanaryRun(previous=(before,))})
-    found = [size_of_new_pods(one) for one in (None, size, tried)]
-    assert [one and one["app"].requests for one in found] == [{}, {"cpu": 2000}, {"cpu": 1000}]
+    sizes = [size_of_new_pods(desired_size) for desired_size in (None, size, tried)]
+    assert [pod_size and pod_size["app"].requests for pod_size in sizes] == [{}, {"cpu": 2000}, {"cpu": 1000}]

@@ -137,12 +137,12 @@ def test_what_is_used_at_least_by_a_refusal(message: str, expected: Mapping[str,
 def test_a_lower_memory_limit_is_asked_for_once_the_pod_has_its_raises(
     before: Mapping[str, Any], wanted: Mapping[str, Any], requests: Sequence[Any]
 ) -> None:
-    has = {name: dict(one) for name, one in before.items()}
+    has = {name: dict(quantities) for name, quantities in before.items()}
     for expected in requests:
-        found = decision([asked(has)], wanted)
-        assert resized(found) == {"web-1": expected}
-        assert found.resizes[0].lowers_limit == ("memory" in expected.get("limits", {}))
-        new = {name: {**one, **expected.get(name, {})} for name, one in has.items()}
+        decided = decision([asked(has)], wanted)
+        assert resized(decided) == {"web-1": expected}
+        assert decided.resizes[0].lowers_limit == ("memory" in expected.get("limits", {}))
+        new = {name: {**quantities, **expected.get(name, {})} for name, quantities in has.items()}
         if expected is not requests[-1]:
             assert not decision([asked(new, has)], wanted).resizes, "it waits for its raises"
         has = new
@@ -156,11 +156,11 @@ def test_a_limit_does_not_fall_below_a_request_that_the_pod_alone_has() -> None:
 # --- a memory limit that is refused -----------------------------------------------------------------------------------
 def test_a_refused_memory_limit_is_put_back_at_once_and_what_else_was_asked_for_stays() -> None:
     lower = asked(size("500m", limit="256M"), size("1"), error())
-    found = decision([lower], size("500m", limit="256M"))
-    assert resized(found) == {"web-1": {"limits": {"memory": "320M"}}}
-    assert found.resizes[0].refused == (RefusedResize("web-1", {}, BELOW, NOW, used={"app": 280_000_000}),)
-    assert actuation(found).message == f"pod web-1: {BELOW}"
-    assert ready_of(found)[0] != "PodsNotResized"
+    decided = decision([lower], size("500m", limit="256M"))
+    assert resized(decided) == {"web-1": {"limits": {"memory": "320M"}}}
+    assert decided.resizes[0].refused == (RefusedResize("web-1", {}, BELOW, NOW, used={"app": 280_000_000}),)
+    assert actuation(decided).message == f"pod web-1: {BELOW}"
+    assert ready_of(decided)[0] != "PodsNotResized"
 
 
 def test_of_a_guaranteed_pod_the_request_goes_back_with_it() -> None:
@@ -173,9 +173,9 @@ def test_of_a_guaranteed_pod_the_request_goes_back_with_it() -> None:
 def test_a_raise_takes_a_limit_back_that_has_yet_to_fall(conditions: Sequence[Any]) -> None:
     """Whether the kubelet refuses it shows 15 seconds later."""
     lower = asked(size(limit="256M"), size(), *conditions)
-    found = decision([lower], size("2", limit="256M"))
-    assert resized(found) == {"web-1": {"requests": {"cpu": "2"}, "limits": {"memory": "320M"}}}
-    assert bool(found.resizes[0].refused) == (conditions[:1] == [error()])
+    decided = decision([lower], size("2", limit="256M"))
+    assert resized(decided) == {"web-1": {"requests": {"cpu": "2"}, "limits": {"memory": "320M"}}}
+    assert bool(decided.resizes[0].refused) == (conditions[:1] == [error()])
 
 
 def test_a_limit_for_which_the_container_restarts_is_not_taken_back_for_a_raise() -> None:
@@ -186,15 +186,15 @@ def test_a_limit_for_which_the_container_restarts_is_not_taken_back_for_a_raise(
 
 def test_a_limit_that_is_wanted_larger_again_is_no_refusal_to_remember() -> None:
     lower = asked(size(limit="256M"), size(), error(minutes=30), change=OLD)
-    found = decision([lower], size(limit="400M"), since=at(minutes=-20))
-    assert resized(found) == {"web-1": {"limits": {"memory": "400M"}}}
-    assert found.resizes[0].refused == ()
-    assert ready_of(found)[0] != "PodsNotResized"
+    outcome = decision([lower], size(limit="400M"), since=at(minutes=-20))
+    assert resized(outcome) == {"web-1": {"limits": {"memory": "400M"}}}
+    assert outcome.resizes[0].refused == ()
+    assert ready_of(outcome)[0] != "PodsNotResized"
 
 
 def test_an_error_of_another_kind_puts_nothing_back() -> None:
-    found = decision([asked(size("2"), size("1"), error("no such cgroup"))], size("2"))
-    assert (found.resizes, actuation(found).in_progress) == ((), 1)
+    outcome = decision([asked(size("2"), size("1"), error("no such cgroup"))], size("2"))
+    assert (outcome.resizes, actuation(outcome).in_progress) == ((), 1)
 
 
 @pytest.mark.parametrize(
@@ -216,16 +216,17 @@ def test_a_limit_stays_above_what_the_kubelet_said_as_long_as_a_refused_resize_w
 ) -> None:
     use = None if measured is None else MemoryUse(NOW, {("web-1", "app"): measured * 10**6})
     known = () if refused is None else (refused,)
-    found = decision([asked(size())], size(limit="200M"), memory_use=use, refused_resizes=known)
+    outcome = decision([asked(size())], size(limit="200M"), memory_use=use, refused_resizes=known)
     if limit is not None:
-        assert resized(found) == {"web-1": {"limits": {"memory": limit}}}
+        assert resized(outcome) == {"web-1": {"limits": {"memory": limit}}}
         return
-    assert (found.resizes, actuation(found).waiting) == ((), 1)
+    assert (outcome.resizes, actuation(outcome).waiting) == ((), 1)
     assert (
-        actuation(found).message == "pod web-1: container app uses 280M of memory, too close to its new limit"
+        actuation(outcome).message
+        == "pod web-1: container app uses 280M of memory, too close to its new limit"
     )
-    assert found.recheck_after is not None
-    assert found.recheck_after <= dt.timedelta(minutes=1)
+    assert outcome.recheck_after is not None
+    assert outcome.recheck_after <= dt.timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("strategy", ["InPlace", "InPlaceOrRollout"])
@@ -244,27 +245,27 @@ def test_a_limit_that_was_refused_counts_as_not_made_after_the_timeout(
 ) -> None:
     """kubernetes/autoscaler#8434"""
     for minutes, is_late in ((4, False), (6, True)):
-        found = decision(
+        outcome = decision(
             [one],
             size(limit="256M"),
             {"type": strategy},
             at(minutes=-minutes),
             refused_resizes=tuple(refused),
         )
-        assert (ready_of(found)[0] == "PodsNotResized") == is_late
-        assert patches_template(found) == (is_late and strategy == "InPlaceOrRollout")
-        assert found.status.rolled_back is None
+        assert (ready_of(outcome)[0] == "PodsNotResized") == is_late
+        assert patches_template(outcome) == (is_late and strategy == "InPlaceOrRollout")
+        assert outcome.status.rolled_back is None
 
 
 def test_new_pods_keep_a_size_of_which_one_limit_is_refused() -> None:
-    found = decision(
+    outcome = decision(
         [asked(size(), change=OLD)],
         size(limit="256M"),
         since=at(minutes=-6),
         refused_resizes=(of_kubelet(0.5),),
         creation_sizes=(),
     )
-    assert found.creation_sizes
+    assert outcome.creation_sizes
 
 
 # --- a resource that is infeasible ------------------------------------------------------------------------------------
@@ -273,19 +274,19 @@ SMALL: Final = guaranteed("1", "320M")
 CPU_BACK: Final = both({"cpu": "1"})
 
 
-def of_cpu(one: Decision) -> RefusedResize:
+def of_cpu(decision: Decision) -> RefusedResize:
     """The record of what is put back."""
-    (resize,) = one.resizes
+    (resize,) = decision.resizes
     (record,) = resize.refused
     return record
 
 
 def test_an_infeasible_resource_is_put_back_so_that_a_raise_of_another_goes_on() -> None:
-    found = decision([asked(BOTH, SMALL, never())], BOTH)
-    assert resized(found) == {"web-1": CPU_BACK}
-    record = of_cpu(found)
+    outcome = decision([asked(BOTH, SMALL, never())], BOTH)
+    assert resized(outcome) == {"web-1": CPU_BACK}
+    record = of_cpu(outcome)
     assert (record.message, record.count) == (STATIC, 3)
-    assert found.status.rolled_back is None
+    assert outcome.status.rolled_back is None
     # Memory is under way, then CPU alone is taken back.
     known = (record,)
     memory = guaranteed("1", "400M")
@@ -300,9 +301,9 @@ def test_an_infeasible_resource_is_put_back_so_that_a_raise_of_another_goes_on()
 
 def test_a_raise_of_another_resource_takes_an_infeasible_one_back_with_it() -> None:
     has = guaranteed("1", "320M")
-    found = decision([asked(guaranteed("2", "320M"), has, never())], BOTH)
+    outcome = decision([asked(guaranteed("2", "320M"), has, never())], BOTH)
     expected = {"cpu": "1", "memory": "400M"}
-    assert resized(found) == {"web-1": {"requests": expected, "limits": expected}}
+    assert resized(outcome) == {"web-1": {"requests": expected, "limits": expected}}
 
 
 @pytest.mark.parametrize(
@@ -323,53 +324,57 @@ def test_a_raise_of_another_resource_takes_an_infeasible_one_back_with_it() -> N
 def test_where_nothing_waits_or_nothing_is_known_the_spec_stays(
     spec: Mapping[str, Any], has: Mapping[str, Any], message: str
 ) -> None:
-    found = decision([asked(spec, has, never(message))], spec)
+    outcome = decision([asked(spec, has, never(message))], spec)
     (state,) = states_of([asked(spec, has, never(message))], spec)
     assert (state.state, state.resize) == ("infeasible", None)
-    assert found.workload_patch is None
+    assert outcome.workload_patch is None
 
 
 def test_what_is_infeasible_and_no_longer_wanted_is_not_remembered() -> None:
-    found = decision([asked(BOTH, SMALL, never())], guaranteed("1", "400M"))
-    assert resized(found) == {"web-1": CPU_BACK}
-    assert found.resizes[0].refused == ()
+    outcome = decision([asked(BOTH, SMALL, never())], guaranteed("1", "400M"))
+    assert resized(outcome) == {"web-1": CPU_BACK}
+    assert outcome.resizes[0].refused == ()
 
 
 # --- whatever is asked ------------------------------------------------------------------------------------------------
 def states_of(pods: Sequence[Pod], wanted: Mapping[str, Any], **more: Any) -> list[Any]:
     """Where pods stand whose containers `app` are to have this size."""
-    return [comparison({"app": wanted}, **more).at(one) for one in pods]
+    return [comparison({"app": wanted}, **more).at(pod) for pod in pods]
 
 
 def comparison(wanted: Mapping[str, Mapping[str, Any]], **more: Any) -> PodComparison:
-    seen = observe(objects(hvpa(), workload(), **more), NOW, Settings())
-    assert seen.spec is not None
+    observation = observe(objects(hvpa(), workload(), **more), NOW, Settings())
+    assert observation.spec is not None
     sizes = {
-        name: ResourceRequirements(amounts(one.get("requests", {})), amounts(one.get("limits", {})))
-        for name, one in wanted.items()
+        name: ResourceRequirements(
+            amounts(resources.get("requests", {})), amounts(resources.get("limits", {}))
+        )
+        for name, resources in wanted.items()
     }
-    return PodComparison.of(GateContext(Clock(NOW), seen.spec, is_settled=True), seen, sizes, at(minutes=-1))
+    return PodComparison.of(
+        GateContext(Clock(NOW), observation.spec, is_settled=True), observation, sizes, at(minutes=-1)
+    )
 
 
 def after(sizes: ContainerSizes, resize: PodResize) -> ContainerSizes:
     """The sizes once they were asked for."""
-    found = dict(sizes)
+    new_sizes = dict(sizes)
     body: Any = resize.body
-    for one in body["spec"]["containers"]:
-        have, named = found[one["name"]], one["resources"]
-        found[one["name"]] = ResourceRequirements(
+    for entry in body["spec"]["containers"]:
+        have, named = new_sizes[entry["name"]], entry["resources"]
+        new_sizes[entry["name"]] = ResourceRequirements(
             {**have.requests, **amounts(named.get("requests", {}))},
             {**have.limits, **amounts(named.get("limits", {}))},
         )
-    return found
+    return new_sizes
 
 
 def mixes(before: ContainerSizes, then: ContainerSizes) -> bool:
     """Whether a memory limit is lowered while anything is raised."""
     moves = [
         (section, resource, part[resource] - getattr(before[name], section)[resource])
-        for name, one in then.items()
-        for section, part in (("requests", one.requests), ("limits", one.limits))
+        for name, requirements in then.items()
+        for section, part in (("requests", requirements.requests), ("limits", requirements.limits))
         for resource in part
     ]
     lowers = any(by < 0 for section, resource, by in moves if (section, resource) == ("limits", "memory"))
@@ -403,16 +408,16 @@ def test_no_request_lowers_a_memory_limit_beside_a_raise_and_limits_are_never_be
         "deferred": resize_condition("Pending", "Deferred", seconds=1),
     }
     statuses = [{"name": name, "resources": has[name]} for name in names]
-    status = {"containerStatuses": statuses, "conditions": [known[one] for one in sorted(reports)]}
+    status = {"containerStatuses": statuses, "conditions": [known[report] for report in sorted(reports)]}
     containers = [container(name, spec[name]["requests"], spec[name]["limits"]) for name in names]
-    one = pod("web-1", containers=containers, change=owned(generation=2) | {"status": status})
+    web_pod = pod("web-1", containers=containers, change=owned(generation=2) | {"status": status})
     used = {("web-1", name): data.draw(st.integers(0, 800)) * MIB for name in names}
-    found = comparison(wanted, pods=[one], memory_use=MemoryUse(NOW, used)).at(one)
-    if found.resize is None:
+    state = comparison(wanted, pods=[web_pod], memory_use=MemoryUse(NOW, used)).at(web_pod)
+    if state.resize is None:
         return
-    before = present_resources(one.spec.containers)
-    then = after(before, found.resize)
+    before = present_resources(web_pod.spec.containers)
+    then = after(before, state.resize)
     assert not mixes(before, then)
-    assert not mixes(present_sizes(one), then) or mixes(present_sizes(one), before)
+    assert not mixes(present_sizes(web_pod), then) or mixes(present_sizes(web_pod), before)
     assert all(part.requests[key] <= part.limits[key] for part in then.values() for key in part.requests)
-    assert qos_class(one, then.values()) == qos_class(one, before.values())
+    assert qos_class(web_pod, then.values()) == qos_class(web_pod, before.values())

@@ -39,23 +39,23 @@ OF_A_RESIZE: Final = [
 
 
 def test_a_pod_of_another_size_is_asked_to_have_the_desired_one() -> None:
-    found = decision([running("web-1"), running("web-2", LARGER)])
+    outcome = decision([running("web-1"), running("web-2", LARGER)])
     containers = [{"name": "app", "resources": {"requests": LARGER}}]
-    assert [one.body for one in found.resizes] == [
+    assert [resize.body for resize in outcome.resizes] == [
         {"metadata": {"uid": "web-1"}, "spec": {"containers": containers}}
     ]
-    assert (actuation(found).resized, actuation(found).waiting, actuation(found).pods) == ("1/2", 1, 2)
-    assert found.workload_patch is None
+    assert (actuation(outcome).resized, actuation(outcome).waiting, actuation(outcome).pods) == ("1/2", 1, 2)
+    assert outcome.workload_patch is None
 
 
 def test_of_containers_that_are_written_alike_and_otherwise_each_is_asked_for_what_it_lacks() -> None:
     has = {"app": "1", "log": "1000m", "proxy": "1", "tail": "2000m"}
-    one = pod(containers=[container(name, {"cpu": cpu, "memory": "1Gi"}) for name, cpu in has.items()])
+    web_pod = pod(containers=[container(name, {"cpu": cpu, "memory": "1Gi"}) for name, cpu in has.items()])
     wanted = {"app": "2", "log": "2", "proxy": "3", "tail": "2"}
     size = {name: {"requests": {"cpu": cpu, "memory": "1024Mi"}} for name, cpu in wanted.items()}
     template = [container(name, {"cpu": "1", "memory": "1Gi"}) for name in has]
-    seen = objects(hvpa(IN_PLACE, size_status(1, size)), workload(1, template), None, None, [one])
-    (resize,) = decided(seen).resizes
+    inputs = objects(hvpa(IN_PLACE, size_status(1, size)), workload(1, template), None, None, [web_pod])
+    (resize,) = decided(inputs).resizes
     asked = [
         {"name": name, "resources": {"requests": {"cpu": wanted[name]}}} for name in ("app", "log", "proxy")
     ]
@@ -91,12 +91,12 @@ def test_where_a_pod_stands_that_was_asked(
     conditions: Sequence[Mapping[str, Any]], has: Mapping[str, Any] | None, state: str, message: str
 ) -> None:
     pods = [running(requests=LARGER, has=has, conditions=conditions)]
-    found = decision(pods, strategy={"type": "InPlaceOrRollout"})
-    counts = {name: getattr(actuation(found), name) for name in ("in_progress", "deferred", "infeasible")}
+    outcome = decision(pods, strategy={"type": "InPlaceOrRollout"})
+    counts = {name: getattr(actuation(outcome), name) for name in ("in_progress", "deferred", "infeasible")}
     assert counts == {name: int(name == state) for name in counts}
-    assert actuation(found).resized == ("1/1" if state == "resized" else "0/1")
-    assert actuation(found).message == message
-    assert not found.resizes
+    assert actuation(outcome).resized == ("1/1" if state == "resized" else "0/1")
+    assert actuation(outcome).message == message
+    assert not outcome.resizes
 
 
 @pytest.mark.parametrize("strategy", ["InPlace", "InPlaceOrRollout"])
@@ -125,14 +125,14 @@ def test_a_larger_size_is_asked_for_whatever_has_become_of_an_older_resize(
     old = {"status": {"startTime": stamp(at(hours=-2))}}
     reported = [resize_condition(kind, reason, hours=1)]
     pods = [running(requests=requests, limits=limits, has=has, conditions=reported, change=old)]
-    found = decision(pods, strategy={"type": strategy}, since=at(minutes=-6))
+    outcome = decision(pods, strategy={"type": strategy}, since=at(minutes=-6))
     changed = {name: value for name, value in LARGER.items() if requests[name] != value}
     expected: dict[str, Any] = {"requests": changed}
     if limits is not None:
         expected["limits"] = {"memory": "2Gi"}
-    assert resized(found) == {"web-1": expected}
-    assert (found.workload_patch, found.status.rolled_back) == (None, None)
-    assert ready_of(found)[0] != "PodsNotResized"
+    assert resized(outcome) == {"web-1": expected}
+    assert (outcome.workload_patch, outcome.status.rolled_back) == (None, None)
+    assert ready_of(outcome)[0] != "PodsNotResized"
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,10 @@ def test_a_resize_that_takes_too_long_is_reported() -> None:
     ],
 )
 def test_a_pod_keeps_its_qos_class(one: Pod, size: Mapping[str, Any] | None, why: str) -> None:
-    found = decision([one], size)
-    assert not found.resizes
-    assert actuation(found).infeasible == 1
-    assert actuation(found).message == f"pod web-1: {why}"
+    outcome = decision([one], size)
+    assert not outcome.resizes
+    assert actuation(outcome).infeasible == 1
+    assert actuation(outcome).message == f"pod web-1: {why}"
 
 
 BOTH: Final = {"requests": LARGER, "limits": LARGER}
@@ -209,15 +209,15 @@ ASKED: Final[dict[str, tuple[Pod, Any, Any]]] = {
 
 @pytest.mark.parametrize(("one", "size", "asked"), ASKED.values(), ids=ASKED)
 def test_what_a_pod_is_asked_to_have(one: Pod, size: Mapping[str, Any] | None, asked: Any) -> None:
-    found = decision([one], size)
-    assert resized(found) == {"web-1": asked}
-    assert len(found.resizes[0].body["spec"]["containers"]) == 1  # type: ignore[index]
-    assert not found.resizes[0].lowers_limit
+    outcome = decision([one], size)
+    assert resized(outcome) == {"web-1": asked}
+    assert len(outcome.resizes[0].body["spec"]["containers"]) == 1  # type: ignore[index]
+    assert not outcome.resizes[0].lowers_limit
 
 
 def test_a_container_that_does_not_run_yet_starts_with_what_its_spec_says() -> None:
-    found = decision([running("web-1", LARGER, change={"status": {"containerStatuses": []}})])
-    assert actuation(found).resized == "1/1"
+    outcome = decision([running("web-1", LARGER, change={"status": {"containerStatuses": []}})])
+    assert actuation(outcome).resized == "1/1"
 
 
 # --- memory limits ---------------------------------------------------------------------------------------------------
@@ -226,8 +226,8 @@ def test_a_memory_limit_falls_by_a_fifth_at_a_time() -> None:
     small = {"requests": {"cpu": "500m", "memory": "500M"}, "limits": {"cpu": "500m", "memory": "500M"}}
     has: Mapping[str, str] = {"cpu": "1", "memory": "1G"}
     steps = []
-    while found := resized(decision([running(requests=has, limits=has)], small)):
-        has = {**has, **found["web-1"]["limits"]}
+    while resizes := resized(decision([running(requests=has, limits=has)], small)):
+        has = {**has, **resizes["web-1"]["limits"]}
         steps.append(has["memory"])
     assert steps == ["800M", "640M", "512M", "500M"]
     assert has["cpu"] == "500m"
@@ -244,15 +244,15 @@ def test_a_memory_limit_stays_above_what_is_used_by_the_recommender_s_margin(
     small = {"cpu": "1", "memory": "500M"}
     use = MemoryUse(NOW, {("web-1", "app"): used * 10**6} if used else {})
     pods = [running(requests=small, limits={"cpu": "1", "memory": "1G"})]
-    found = decision(pods, {"requests": small, "limits": small}, memory_use=use)
+    outcome = decision(pods, {"requests": small, "limits": small}, memory_use=use)
     if limit is not None:
-        assert resized(found) == {"web-1": {"limits": {"memory": limit}}}
-        assert found.resizes[0].lowers_limit
+        assert resized(outcome) == {"web-1": {"limits": {"memory": limit}}}
+        assert outcome.resizes[0].lowers_limit
         return
-    assert (found.resizes, actuation(found).waiting) == ((), 1)
+    assert (outcome.resizes, actuation(outcome).waiting) == ((), 1)
     uses = f"container app uses {used if used < 1000 else 2}{'M' if used < 1000 else 'G'} of memory"
-    assert actuation(found).message == f"pod web-1: {uses}, too close to its new limit"
-    assert found.recheck_after == dt.timedelta(minutes=1)
+    assert actuation(outcome).message == f"pod web-1: {uses}, too close to its new limit"
+    assert outcome.recheck_after == dt.timedelta(minutes=1)
 
 
 def test_a_cpu_limit_is_lowered_without_care() -> None:
@@ -277,9 +277,9 @@ def test_what_was_refused_is_asked_for_again_after_a_while_only(
 ) -> None:
     (asked,) = decision([running()]).resizes
     refused = RefusedResize("web-1", asked.body, "no room", at(minutes=-minutes), count)
-    found = decision([running()], strategy={"type": "InPlaceOrRollout"}, refused_resizes=(refused,))
-    assert (not found.resizes) == waits
-    assert ready_of(found) == ("PodsNotResized", "pod web-1: no room")  # until the API server takes it
+    outcome = decision([running()], strategy={"type": "InPlaceOrRollout"}, refused_resizes=(refused,))
+    assert (not outcome.resizes) == waits
+    assert ready_of(outcome) == ("PodsNotResized", "pod web-1: no room")  # until the API server takes it
     other = RefusedResize("web-1", {}, "no room", NOW)
     assert decision([running()], refused_resizes=(other,)).resizes
 
@@ -300,9 +300,9 @@ def test_the_resource_that_is_not_too_much_by_the_refusal_is_asked_for_alone(
     (whole,) = decision(pods).resizes
     once, thrice = [RefusedResize("web-1", whole.body, message, NOW, count) for count in (1, 3)]
     assert decision(pods, refused_resizes=(once,)).resizes == ()
-    found = decision(pods, refused_resizes=(thrice,))
-    assert resized(found) == ({} if asked is None else {"web-1": {"requests": asked}})
-    again = [RefusedResize("web-1", one.body, "nor this", NOW) for one in found.resizes]
+    outcome = decision(pods, refused_resizes=(thrice,))
+    assert resized(outcome) == ({} if asked is None else {"web-1": {"requests": asked}})
+    again = [RefusedResize("web-1", resize.body, "nor this", NOW) for resize in outcome.resizes]
     waits = decision(pods, refused_resizes=(thrice, *again))
     assert waits.resizes == ()
     assert ready_of(waits) == ("PodsNotResized", f"pod web-1: {message}")
@@ -329,14 +329,16 @@ def test_pods_that_have_ended_do_not_count(phase: str) -> None:
     ],
 )
 def test_the_qos_class(requests: Any, limits: Any, whole: Any, expected: str) -> None:
-    one = pod(containers=[container(requests=requests, limits=limits)], change={"spec": {"resources": whole}})
-    assert qos_of(one) == expected
+    web_pod = pod(
+        containers=[container(requests=requests, limits=limits)], change={"spec": {"resources": whole}}
+    )
+    assert qos_of(web_pod) == expected
 
 
-def qos_of(one: Pod) -> str:
+def qos_of(pod: Pod) -> str:
     """The QoS class of a pod with the containers that it has."""
     return qos_class(
-        one, read_all({container.name: container.resources for container in one.spec.containers}).values()
+        pod, read_all({container.name: container.resources for container in pod.spec.containers}).values()
     )
 
 
@@ -359,12 +361,12 @@ def test_whatever_is_asked_for_the_api_server_could_take(
         return {name: bound[name] if high[name] >= low[name] else requests[name] for name in high}
 
     had = None if limits is None else valid(has, limits)
-    one = running(requests=has, limits=had)
+    pod = running(requests=has, limits=had)
     bounds = {} if wanted_limits is None else {"limits": valid(wanted, wanted_limits)}
-    for asked in resized(decision([one], {"requests": wanted, **bounds})).values():
+    for asked in resized(decision([pod], {"requests": wanted, **bounds})).values():
         requests = {**has, **asked.get("requests", {})}
         after_limits = {**(had or {}), **asked.get("limits", {})}
         low, high = amounts(requests), amounts(after_limits)
         assert all(low[name] <= high[name] for name in high)
         after = running(requests=requests, limits=after_limits or None)
-        assert qos_of(after) == qos_of(one)
+        assert qos_of(after) == qos_of(pod)

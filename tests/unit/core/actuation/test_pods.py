@@ -47,9 +47,9 @@ def test_raises_come_first() -> None:
 
 @pytest.mark.parametrize("mode", ["Recommend", "Paused"])
 def test_recommend_and_paused_resize_no_pod(mode: str) -> None:
-    found = decision([running()], spec={"mode": mode})
-    assert not found.resizes
-    assert found.status.desired is not None
+    outcome = decision([running()], spec={"mode": mode})
+    assert not outcome.resizes
+    assert outcome.status.desired is not None
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_pods_of_other_owners_are_named_and_left_alone(
     of_others = [
         running(name, change={"metadata": {"ownerReferences": owners}}) for name, owners in others.items()
     ]
-    found = decision([own, over, *of_others])
-    assert (actuation(found).resized, found.resizes) == ("0/1", ())
+    outcome = decision([own, over, *of_others])
+    assert (actuation(outcome).resized, outcome.resizes) == ("0/1", ())
     reasons = ["pod web-1: the kubelet says Deferred", *([message] if message else [])]
-    assert actuation(found).message == "; ".join(reasons)
+    assert actuation(outcome).message == "; ".join(reasons)
 
 
 def test_update_strategy_max_unavailable_limits_containers_that_restart() -> None:
@@ -83,18 +83,18 @@ def test_update_strategy_max_unavailable_limits_containers_that_restart() -> Non
     pods = [running(f"web-{number}", more=restarting) for number in range(8)]
     under_way = running("web-0", LARGER, {"requests": REQUESTS}, more=restarting)
     down = running("web-0", ready=False, more=restarting)
-    one = {"maxUnavailable": 1}
+    strategy = {"maxUnavailable": 1}
     assert list(resized(decision(pods))) == ["web-0", "web-1"]
-    assert list(resized(decision(pods, strategy=one))) == ["web-0"]
+    assert list(resized(decision(pods, strategy=strategy))) == ["web-0"]
     assert list(resized(decision([under_way, *pods[1:]]))) == ["web-1"]
-    assert list(resized(decision([down, *pods[1:]], strategy=one))) == ["web-0"]
+    assert list(resized(decision([down, *pods[1:]], strategy=strategy))) == ["web-0"]
     # A single replica is resized as well, which VPA's updater left alone (kubernetes/autoscaler#9157, #8609).
-    assert list(resized(decision(pods[:1], strategy=one))) == ["web-0"]
+    assert list(resized(decision(pods[:1], strategy=strategy))) == ["web-0"]
     assert len(resized(decision(pods, CPU_ONLY))) == 8, "it restarts nothing"
 
 
 # --- the next rung ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("strategy", [IN_PLACE, OR_ROLLOUT], ids=lambda one: one["type"])
+@pytest.mark.parametrize("strategy", [IN_PLACE, OR_ROLLOUT], ids=lambda strategy: strategy["type"])
 @pytest.mark.parametrize(
     ("pods", "size"),
     [
@@ -120,19 +120,19 @@ def test_update_strategy_max_unavailable_limits_containers_that_restart() -> Non
 def test_update_strategy_type_in_place_or_rollout_replaces_stuck_pods(
     pods: Sequence[Pod], size: Mapping[str, Any] | None, strategy: Mapping[str, str]
 ) -> None:
-    found = decision(pods, size, strategy, since=at(minutes=-6))
-    assert patches_template(found) == (strategy is OR_ROLLOUT)
+    outcome = decision(pods, size, strategy, since=at(minutes=-6))
+    assert patches_template(outcome) == (strategy is OR_ROLLOUT)
     if size is not None:
-        assert ready_of(found)[0] == "PodsNotResized"
-        assert ready_of(found)[1].startswith("pod web-1: ")
+        assert ready_of(outcome)[0] == "PodsNotResized"
+        assert ready_of(outcome)[1].startswith("pod web-1: ")
 
 
 def test_what_vpa_is_to_know_before_it_evicts_holds_no_resize() -> None:
     """`evictionRequirements` of the VPA that is read, which evicts nothing itself (kubernetes/autoscaler#10181)."""
     required = [{"resources": ["cpu", "memory"], "changeRequirement": "TargetHigherThanRequests"}]
     policy = {"spec": {"updatePolicy": {"updateMode": "Off", "evictionRequirements": required}}}
-    found = decision([running()], {"requests": SMALLER}, vertical=vpa({"app": SMALLER}, policy))
-    assert resized(found) == {"web-1": {"requests": SMALLER}}
+    outcome = decision([running()], {"requests": SMALLER}, vertical=vpa({"app": SMALLER}, policy))
+    assert resized(outcome) == {"web-1": {"requests": SMALLER}}
 
 
 # --- what waits for something other than the kubelet -----------------------------------------------------------------
@@ -160,12 +160,12 @@ AT_TEN: Final = "held by MaintenanceWindow until 2026-11-21T22:00:00Z"
 def test_maintenance_window_and_update_policy_hold_a_size_decided_before(
     spec: Mapping[str, Any], size: Mapping[str, str], why: str
 ) -> None:
-    found = decision([running()], {"requests": size}, spec=spec)
-    assert (not found.resizes) == bool(why)
-    assert (actuation(found).waiting, actuation(found).message) == (1, why and f"pod web-1: {why}")
+    outcome = decision([running()], {"requests": size}, spec=spec)
+    assert (not outcome.resizes) == bool(why)
+    assert (actuation(outcome).waiting, actuation(outcome).message) == (1, why and f"pod web-1: {why}")
     if why == AT_TEN:
-        assert found.recheck_after is not None
-        assert found.recheck_after <= dt.timedelta(hours=12)
+        assert outcome.recheck_after is not None
+        assert outcome.recheck_after <= dt.timedelta(hours=12)
 
 
 @pytest.mark.parametrize(
@@ -181,16 +181,16 @@ def test_maintenance_window_does_not_hold_new_pods_and_out_of_memory(one: Pod) -
 
 
 def test_maintenance_window_holds_the_other_pods_though_one_ran_out_of_memory() -> None:
-    found = decision([running(), out_of_memory("web-2", requests=LARGER)], spec=IN_WINDOW)
-    assert (found.resizes, actuation(found).message) == ((), f"pod web-1: {AT_TEN}")
+    outcome = decision([running(), out_of_memory("web-2", requests=LARGER)], spec=IN_WINDOW)
+    assert (outcome.resizes, actuation(outcome).message) == ((), f"pod web-1: {AT_TEN}")
 
 
 def test_out_of_memory_pod_gets_its_new_size_first() -> None:
     """And no pod is replaced for it (kubernetes/autoscaler#10174)."""
-    found = decision([running("web-0"), out_of_memory(), running("web-2")], strategy=OR_ROLLOUT)
-    assert list(resized(found)) == ["web-1"]
-    assert not patches_template(found)
-    assert actuation(found).message == (
+    outcome = decision([running("web-0"), out_of_memory(), running("web-2")], strategy=OR_ROLLOUT)
+    assert list(resized(outcome)) == ["web-1"]
+    assert not patches_template(outcome)
+    assert actuation(outcome).message == (
         "pod web-0 (and 1 more pods): pod web-1, which ran out of memory, gets its new size first"
     )
 
@@ -201,8 +201,8 @@ def test_out_of_memory_pod_gets_its_new_size_first() -> None:
     ids=["has its new size", "ran out of memory long before", "did not run out of memory"],
 )
 def test_out_of_memory_other_pods_follow_once_the_first_is_confirmed(first: Pod) -> None:
-    found = resized(decision([running("web-0"), first, running("web-2")]))
-    assert found.keys() - {"web-1"} == {"web-0", "web-2"}
+    resizes = resized(decision([running("web-0"), first, running("web-2")]))
+    assert resizes.keys() - {"web-1"} == {"web-0", "web-2"}
 
 
 @pytest.mark.parametrize(
@@ -223,9 +223,9 @@ def test_a_pod_that_ran_out_of_memory_does_not_hold_up_the_others(
 
 def test_maintenance_window_does_not_hold_out_of_memory_raises_in_place() -> None:
     def starving(**spec: Any) -> Decision:
-        one = hvpa(merged({"hpa": {"deploy": False}, **IN_WINDOW}, spec))
+        manifest = hvpa(merged({"hpa": {"deploy": False}, **IN_WINDOW}, spec))
         pods = [out_of_memory(minutes=1), running("web-0")]
-        return decided(objects(one, workload(2), None, vpa({"app": {"memory": "2Gi"}}), pods))
+        return decided(objects(manifest, workload(2), None, vpa({"app": {"memory": "2Gi"}}), pods))
 
     assert list(resized(starving(updateStrategy=IN_PLACE))) == ["web-1"]
     assert starving().workload_patch is None
@@ -234,8 +234,8 @@ def test_maintenance_window_does_not_hold_out_of_memory_raises_in_place() -> Non
 @pytest.mark.parametrize(("window", "is_patched"), [(CLOSED, False), (OPEN, True)])
 def test_maintenance_window_holds_the_template_as_well(window: Mapping[str, str], is_patched: bool) -> None:
     spec = scaling("scaleDown", "MaintenanceWindow", window)
-    found = decision([infeasible(requests=SMALLER)], {"requests": SMALLER}, OR_ROLLOUT, spec=spec)
-    assert patches_template(found) == is_patched
+    outcome = decision([infeasible(requests=SMALLER)], {"requests": SMALLER}, OR_ROLLOUT, spec=spec)
+    assert patches_template(outcome) == is_patched
 
 
 def test_containers_that_are_alike_change_alike() -> None:
@@ -245,14 +245,14 @@ def test_containers_that_are_alike_change_alike() -> None:
         containers=tuple([RecommendedContainer(name=name, requests=LARGER) for name in ("app", "side")]),
         since=at(hours=-1),
     )
-    seen = observe(
+    observation = observe(
         objects(
             hvpa({"updateStrategy": IN_PLACE}), workload(1), None, vpa({}), [running("web-0", change=both)]
         ),
         NOW,
         Settings(),
     )
-    assert seen.spec is not None
-    found = resize_pods(GateContext(Clock(NOW), seen.spec, is_settled=True), seen, desired)
-    (resize,) = found.resizes
-    assert [one["name"] for one in resize.body["spec"]["containers"]] == ["app", "side"]  # type: ignore[index]
+    assert observation.spec is not None
+    resizing = resize_pods(GateContext(Clock(NOW), observation.spec, is_settled=True), observation, desired)
+    (resize,) = resizing.resizes
+    assert [entry["name"] for entry in resize.body["spec"]["containers"]] == ["app", "side"]  # type: ignore[index]

@@ -24,11 +24,11 @@ def seen_of(
     status: dict[str, Any] | None = None, cpu: str = "4", kind: str = "InPlace"
 ) -> ScalableObservation:
     """3 pods of 1 core; the HPA wants 6 and weight 50 makes 5 of it; the VPA wants `cpu` for each pod."""
-    one = build.hvpa({"replicas": 6, "updateStrategy": {"type": kind}}, status)
+    hvpa = build.hvpa({"replicas": 6, "updateStrategy": {"type": kind}}, status)
     vpa = build.vpa({"app": {"cpu": cpu}})
     owner = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
     pods = [build.pod(f"web-{number}", change={"metadata": owner}) for number in range(3)]
-    return build.scalable(build.objects(one, None, build.hpa(6, 100), vpa, pods))
+    return build.scalable(build.objects(hvpa, None, build.hpa(6, 100), vpa, pods))
 
 
 def pending(last: dict[str, Any] | None, replicas: int = 5) -> dict[str, Any]:
@@ -42,8 +42,8 @@ def pending(last: dict[str, Any] | None, replicas: int = 5) -> dict[str, Any]:
     return {"desired": desired, "axes": {"horizontal": horizontal}, **scaling}
 
 
-def refused(seen: ScalableObservation) -> Decision:
-    return decide(with_refusal(seen, decide(seen), "horizontal", "at most 4"))
+def refused(observation: ScalableObservation) -> Decision:
+    return decide(with_refusal(observation, decide(observation), "horizontal", "at most 4"))
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def refused(seen: ScalableObservation) -> Decision:
     ],
 )
 def test_refused_step_that_was_left_to_be_written_is_taken_back(last: Any, left: Any) -> None:
-    seen = seen_of(pending(last), cpu="1")
-    assert seen.workload is not None
-    assert (seen.workload.spec.replicas, decide(seen).patched) == (5, ("horizontal",))
-    decision = refused(seen)
+    observation = seen_of(pending(last), cpu="1")
+    assert observation.workload is not None
+    assert (observation.workload.spec.replicas, decide(observation).patched) == (5, ("horizontal",))
+    decision = refused(observation)
     status = decision.status
     assert (status.desired, decision.workload_patch) != (None, None)
     assert status.desired is not None
@@ -69,15 +69,15 @@ def test_refused_step_that_was_left_to_be_written_is_taken_back(last: Any, left:
     assert status.axes is not None
     assert status.axes.horizontal is not None
     assert status.axes.horizontal.applied_from is None
-    found = status.last_scaling
-    kept = None if found is None else {"hpaStatus": found.hpa_status, "vpaStatus": found.vpa_status}
+    scaling = status.last_scaling
+    kept = None if scaling is None else {"hpaStatus": scaling.hpa_status, "vpaStatus": scaling.vpa_status}
     assert (kept is None) == (left is None)
     assert kept is None or {name for name, value in kept.items() if value is not None} == set(left)
 
 
 def test_refused_step_keeps_what_was_set_before() -> None:
-    seen = seen_of(pending(None, replicas=3), cpu="1")
-    axes = refused(seen).status.axes
+    observation = seen_of(pending(None, replicas=3), cpu="1")
+    axes = refused(observation).status.axes
     assert axes is not None
     assert axes.horizontal is not None
     assert axes.horizontal.applied_from is not None
@@ -111,9 +111,9 @@ def objects_of(
     statuses = [{"name": "app", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
     change = {"metadata": owner, "status": {"conditions": conditions, "containerStatuses": statuses}}
     pods = [build.pod(f"web-{number}", containers=spec, change=change) for number in range(3)]
-    one = build.hvpa({"replicas": 3, "mode": mode, "updateStrategy": {"type": kind}}, status)
+    hvpa = build.hvpa({"replicas": 3, "mode": mode, "updateStrategy": {"type": kind}}, status)
     vpa = build.vpa({"app": {"cpu": "2500m"}})
-    return build.objects(one, None, build.hpa(3, 50), vpa, pods)
+    return build.objects(hvpa, None, build.hpa(3, 50), vpa, pods)
 
 
 def test_refused_template_of_pods_that_can_not_be_resized_waits_and_is_reported() -> None:
@@ -127,9 +127,9 @@ def test_refused_template_of_pods_that_can_not_be_resized_waits_and_is_reported(
 
 def test_refused_for_a_missing_right_is_reported_as_not_permitted() -> None:
     message = 'deployments.apps "web" is forbidden: User "x" cannot patch resource "deployments"'
-    found = build.condition(decide(stuck("InPlaceOrRollout", message=message)), "Ready")
-    assert found.reason == "NotPermitted"
-    assert message in found.message
+    condition = build.condition(decide(stuck("InPlaceOrRollout", message=message)), "Ready")
+    assert condition.reason == "NotPermitted"
+    assert message in condition.message
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_refused_does_not_hold_a_template_with_another_change(seen: ScalableObse
     assert (held.reason, held.current, held.wanted) == ("Refused", 1000, 2500)
 
 
-def strategy(seen: Objects, when: dt.datetime) -> tuple[str | None, str | None, bool]:
+def strategy(objects: Objects, when: dt.datetime) -> tuple[str | None, str | None, bool]:
     """The type that is acted by, the type that the status says, and whether that remembers a fall."""
-    observed = observe(seen, when, Settings())
+    observed = observe(objects, when, Settings())
     assert observed.spec is not None
     status = decide(observed).status
     return observed.spec.strategy.type, status.update_strategy, status.replacing is not None
@@ -159,15 +159,15 @@ def strategy(seen: Objects, when: dt.datetime) -> tuple[str | None, str | None, 
 
 def test_update_strategy_in_place_or_rollout_replaces_pods_for_a_day_after_a_fall() -> None:
     """Each other size would be one more rollout, so sizes are decided as those of pods that are replaced."""
-    seen = objects_of("InPlaceOrRollout")
-    first = build.decided(seen, NOW)
+    objects = objects_of("InPlaceOrRollout")
+    first = build.decided(objects, NOW)
     assert (first.patched, first.status.replacing) == (("vertical",), None), "it is not written yet"
     target = build.workload(3, [build.container(requests={"cpu": "2500m", "memory": "1Gi"})])
-    seen = replace(seen, workload=target, hvpa=build.with_status(seen.hvpa, first.status))
-    second = build.decided(seen, NOW)
+    objects = replace(objects, workload=target, hvpa=build.with_status(objects.hvpa, first.status))
+    second = build.decided(objects, NOW)
     fall = {"since": stamp(NOW), "message": "pod web-0 (and 2 more pods): too large"}
     assert (second.workload_patch, to_wire(second.status)["replacing"]) == (None, fall)
-    after = replace(seen, hvpa=build.with_status(seen.hvpa, second.status))
+    after = replace(objects, hvpa=build.with_status(objects.hvpa, second.status))
     assert strategy(after, at(hours=1)) == ("Rollout", "Rollout", True)
     assert strategy(after, at(hours=23)) == ("Rollout", "Rollout", True)
     assert strategy(after, at(hours=24))[:2] == ("InPlaceOrRollout", None)
@@ -177,10 +177,12 @@ def test_update_strategy_in_place_or_rollout_replaces_pods_for_a_day_after_a_fal
 def test_update_strategy_default_falls_to_rollout_for_a_day_as_well() -> None:
     spec = {"blend": "Trajectory", "updateStrategy": None}
     fallen = {"replacing": {"since": stamp(NOW), "message": "too large"}}
-    seen = build.objects(build.hvpa(spec, fallen), None, build.hpa(3, 50), build.vpa({"app": {"cpu": "1"}}))
-    assert strategy(seen, at(hours=1)) == ("Rollout", "Rollout", True)
-    assert strategy(seen, at(hours=24)) == ("InPlaceOrRollout", "InPlaceOrRollout", False)
-    only = replace(seen, hvpa=build.hvpa({"updateStrategy": {"type": "InPlace"}}, fallen))
+    objects = build.objects(
+        build.hvpa(spec, fallen), None, build.hpa(3, 50), build.vpa({"app": {"cpu": "1"}})
+    )
+    assert strategy(objects, at(hours=1)) == ("Rollout", "Rollout", True)
+    assert strategy(objects, at(hours=24)) == ("InPlaceOrRollout", "InPlaceOrRollout", False)
+    only = replace(objects, hvpa=build.hvpa({"updateStrategy": {"type": "InPlace"}}, fallen))
     assert strategy(only, at(hours=1))[:2] == ("InPlace", None)
 
 
@@ -217,14 +219,14 @@ def last_scaling(decision: Decision) -> tuple[Any, bool]:
 def test_a_step_is_reported_as_far_as_it_was_carried_out(
     axes: Any, reason: str, changes: str, last: Any
 ) -> None:
-    seen = seen_of()
-    whole = decide(seen)
-    part = as_far_as(seen, whole, axes)
-    steps = [one for one in part.events if one.reason.startswith("Scaled")]
-    assert [one.reason for one in steps] == ([reason] * 2 if reason else [])
-    assert all(one.message.removeprefix("Hvpa web: ").startswith(f"{changes};") for one in steps)
+    observation = seen_of()
+    whole = decide(observation)
+    part = as_far_as(observation, whole, axes)
+    steps = [event for event in part.events if event.reason.startswith("Scaled")]
+    assert [step.reason for step in steps] == ([reason] * 2 if reason else [])
+    assert all(step.message.removeprefix("Hvpa web: ").startswith(f"{changes};") for step in steps)
     assert {axis for axis, _ in part.applied} == axes
     assert last_scaling(part) == last
-    others = [one for one in whole.events if not one.reason.startswith("Scaled")]
-    assert [one for one in part.events if not one.reason.startswith("Scaled")] == others
-    assert (as_far_as(seen, part, axes) == part) or not axes
+    others = [event for event in whole.events if not event.reason.startswith("Scaled")]
+    assert [event for event in part.events if not event.reason.startswith("Scaled")] == others
+    assert (as_far_as(observation, part, axes) == part) or not axes

@@ -54,7 +54,7 @@ PODS: Final = 4
 
 def pods_of(kind: str, *requests: Mapping[str, str], created: dt.datetime = NOW, **changes: Any) -> list[Pod]:
     metadata = owned(kind, creationTimestamp=stamp(created))
-    return [running(f"web-{index}", one, change=metadata, **changes) for index, one in enumerate(requests)]
+    return [running(f"web-{index}", size, change=metadata, **changes) for index, size in enumerate(requests)]
 
 
 class Rollout:
@@ -86,20 +86,20 @@ class Rollout:
 
     def decide(self, now: dt.datetime = NOW) -> Decision:
         """Decide, and write what was decided."""
-        found = decided(self.seen, now)
-        self.seen = replace(self.seen, hvpa=with_status(self.seen.hvpa, found.status))
-        if found.workload_patch is not None:
-            self.patch(found.workload_patch.body)
-        return found
+        decision = decided(self.seen, now)
+        self.seen = replace(self.seen, hvpa=with_status(self.seen.hvpa, decision.status))
+        if decision.workload_patch is not None:
+            self.patch(decision.workload_patch.body)
+        return decision
 
     def patch(self, body: Mapping[str, Any]) -> None:
         """A write to the workload, the operator's or another client's."""
         document = msgspec.to_builtins(self.target)
         spec = dict(body.get("spec", {}))
         for entry in spec.pop("template", {"spec": {"containers": []}})["spec"]["containers"]:
-            for one in document["spec"]["template"]["spec"]["containers"]:
-                if one["name"] == entry["name"]:
-                    one["resources"] = merged(one["resources"], entry["resources"])
+            for present in document["spec"]["template"]["spec"]["containers"]:
+                if present["name"] == entry["name"]:
+                    present["resources"] = merged(present["resources"], entry["resources"])
         annotations = body.get("metadata", {}).get("annotations", {})
         change = {"spec": spec, "metadata": {"annotations": annotations}}
         document = merged(document, change)
@@ -111,13 +111,13 @@ class Rollout:
         document = msgspec.to_builtins(self.target)
         generation = document["metadata"]["generation"]
         document["status"] |= {"observedGeneration": generation, "updatedReplicas": updated}
-        found = pods or pods_of(self.kind, *[SMALL] * updated, *[LARGE] * (PODS - updated))
-        self.seen = replace(self.seen, workload=msgspec.convert(document, Workload), pods=tuple(found))
+        present_pods = pods or pods_of(self.kind, *[SMALL] * updated, *[LARGE] * (PODS - updated))
+        self.seen = replace(self.seen, workload=msgspec.convert(document, Workload), pods=tuple(present_pods))
 
     @property
     def record(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.target.metadata.annotations[ROLLOUT])
-        return found
+        record: dict[str, Any] = json.loads(self.target.metadata.annotations[ROLLOUT])
+        return record
 
     @property
     def is_recorded(self) -> bool:
@@ -156,15 +156,15 @@ def tried(
     return rollout
 
 
-def written(found: Decision) -> dict[str, Any]:
+def written(decision: Decision) -> dict[str, Any]:
     """The fields of the workload's spec that a decision writes."""
-    assert found.workload_patch is not None
-    spec: Any = found.workload_patch.body["spec"]
+    assert decision.workload_patch is not None
+    spec: Any = decision.workload_patch.body["spec"]
     return dict(spec)
 
 
-def events(found: Decision) -> list[str]:
-    return [one.reason for one in found.events if one.reason.startswith("Rollout")]
+def events(decision: Decision) -> list[str]:
+    return [event.reason for event in decision.events if event.reason.startswith("Rollout")]
 
 
 @pytest.mark.parametrize(("spec", "kind"), [(BASE, "Deployment"), (IN_WINDOWS, "ReplicaSet")])
@@ -181,12 +181,15 @@ def test_maintenance_window_end_holds_a_rollout_that_goes_on_in_the_next() -> No
     rollout = begun()
     assert (rollout.record["up"], rollout.record["down"], rollout.record["held"]) == (False, True, False)
     assert rollout.decide(OPEN).workload_patch is None
-    found = rollout.decide(CLOSED)
-    assert written(found) == {"paused": True}
-    assert found.status.rollout is not None
-    assert (found.status.rollout.reason, found.status.rollout.until) == ("MaintenanceWindow", at(hours=23.5))
-    assert events(found) == ["RolloutHeld"]
-    assert condition(found, "ScalingBlocked").message == (
+    decision = rollout.decide(CLOSED)
+    assert written(decision) == {"paused": True}
+    assert decision.status.rollout is not None
+    assert (decision.status.rollout.reason, decision.status.rollout.until) == (
+        "MaintenanceWindow",
+        at(hours=23.5),
+    )
+    assert events(decision) == ["RolloutHeld"]
+    assert condition(decision, "ScalingBlocked").message == (
         "rollout held by MaintenanceWindow until 2026-11-22T09:30:00Z: 1 of 4 pods are replaced; the others follow in "
         "the next maintenance window"
     )
@@ -240,8 +243,8 @@ ON_DELETE: Final = {"spec": {"updateStrategy": {"type": "OnDelete"}}}
     ],
 )
 def test_maintenance_window_end_does_not_hold_finished_or_foreign_rollouts(rollout: Rollout) -> None:
-    found = rollout.decide(CLOSED)
-    assert (found.workload_patch, found.status.rollout) == (None, None)
+    decision = rollout.decide(CLOSED)
+    assert (decision.workload_patch, decision.status.rollout) == (None, None)
     assert rollout.decide(NEXT).workload_patch is None
 
 
@@ -278,10 +281,10 @@ def test_maintenance_window_end_holds_each_kind_in_its_own_way(
 def test_paused_leaves_a_held_rollout_alone_and_says_so() -> None:
     rollout = held()
     rollout.has_spec({**IN_WINDOWS, "mode": "Paused"})
-    found = rollout.decide(NEXT)
-    assert found.workload_patch is None
-    assert found.status.rollout is not None
-    assert (found.status.rollout.reason, found.status.rollout.message) == (
+    decision = rollout.decide(NEXT)
+    assert decision.workload_patch is None
+    assert decision.status.rollout is not None
+    assert (decision.status.rollout.reason, decision.status.rollout.message) == (
         "Paused",
         "1 of 4 pods are replaced; the others follow in mode Apply",
     )
@@ -296,8 +299,8 @@ def test_update_policy_off_keeps_a_held_rollout_held() -> None:
 def test_maintenance_window_held_rollout_goes_on_for_a_change_in_mode_auto() -> None:
     rollout = held(merged(IN_WINDOWS, {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Auto"}}}}))
     rollout.wants("2G")
-    found = rollout.decide(CLOSED + dt.timedelta(hours=1))
-    assert (rollout.memory, written(found)["paused"]) == ("2G", None)
+    decision = rollout.decide(CLOSED + dt.timedelta(hours=1))
+    assert (rollout.memory, written(decision)["paused"]) == ("2G", None)
     assert (rollout.record["up"], rollout.record["held"]) == (True, False)
 
 
@@ -325,7 +328,7 @@ def test_canary_of_a_rollout_holds_it_after_the_first_pods() -> None:
     assert rollout.decide(at(minutes=2)).status == first.status, "at rest while nothing changes"
     rollout.wants("400M")
     waits = rollout.decide(at(minutes=5))
-    assert (waits.workload_patch, [one.reason for one in waits.blocked]) == (None, ["Canary"])
+    assert (waits.workload_patch, [hold.reason for hold in waits.blocked]) == (None, ["Canary"])
     rollout.wants("500M")
     on = rollout.decide(at(minutes=11))
     assert (written(on), on.status.rollout) == ({"paused": None}, None)
@@ -362,13 +365,13 @@ def out_of_memory(kind: str = "Deployment") -> list[Pod]:
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_rolled_back_rollout_is_not_tried_again_for_a_day(kind: str) -> None:
     rollout = tried(kind=kind, pods=out_of_memory(kind))
-    found = rollout.decide(at(minutes=3))
+    decision = rollout.decide(at(minutes=3))
     assert rollout.memory == "1G"
     assert not rollout.target.spec.paused
     assert rollout.record["held"] is False
     why = "pod web-0: container app ran out of memory"
-    assert rolled_back(found).message == why
-    assert [one.message for one in found.events if one.reason == "RolledBack"] == [
+    assert rolled_back(decision).message == why
+    assert [event.message for event in decision.events if event.reason == "RolledBack"] == [
         f"memory 500M -> 1G of app: {why}"
     ]
     rollout.replaced(PODS, pods_of(kind, *[LARGE] * PODS))
@@ -384,9 +387,9 @@ def test_rolled_back_is_known_after_the_operator_was_killed_before_the_status() 
     rollout.decide(at(minutes=3))
     rollout.seen = replace(rollout.seen, hvpa=before)
     rollout.replaced(PODS, pods_of("Deployment", *[LARGE] * PODS))
-    found = rollout.decide(at(minutes=4))
-    assert found.workload_patch is None
-    assert rolled_back(found).count == 1
+    decision = rollout.decide(at(minutes=4))
+    assert decision.workload_patch is None
+    assert rolled_back(decision).count == 1
 
 
 def test_rolled_back_containers_are_only_those_that_were_changed() -> None:
@@ -395,13 +398,13 @@ def test_rolled_back_containers_are_only_those_that_were_changed() -> None:
         rollout.seen, workload=workload(PODS, [container(requests=LARGE), container("second")])
     )
     rollout.decide()
-    assert [one["name"] for one in rollout.record["previous"]] == ["app"]
+    assert [entry["name"] for entry in rollout.record["previous"]] == ["app"]
     first, *others = out_of_memory()
     document = msgspec.to_builtins(first)
     document["spec"]["containers"].append(container("second"))
     rollout.replaced(1, [msgspec.convert(document, Pod), *others])
-    found = rollout.decide(at(minutes=3))
-    assert [one["name"] for one in written(found)["template"]["spec"]["containers"]] == ["app"]
+    decision = rollout.decide(at(minutes=3))
+    assert [entry["name"] for entry in written(decision)["template"]["spec"]["containers"]] == ["app"]
 
 
 def test_rolled_back_where_a_canary_pod_is_not_ready_in_time() -> None:
@@ -413,8 +416,8 @@ def test_rolled_back_where_a_canary_pod_is_not_ready_in_time() -> None:
 
 def test_maintenance_window_does_not_hold_a_size_that_is_rolled_back() -> None:
     rollout = tried(merged(IN_WINDOWS, CANARY), pods=out_of_memory())
-    found = rollout.decide(CLOSED)
-    assert (rollout.memory, found.status.rollout) == ("1G", None)
+    decision = rollout.decide(CLOSED)
+    assert (rollout.memory, decision.status.rollout) == ("1G", None)
     rollout.replaced(2, pods_of("Deployment", LARGE, LARGE, SMALL, SMALL))
     assert rollout.decide(CLOSED).workload_patch is None
 
@@ -445,9 +448,9 @@ def test_canary_that_holds_a_rollout_does_not_hold_replicas() -> None:
 @pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController"])
 def test_canary_is_impossible_for_kinds_that_never_replace_pods(kind: str) -> None:
     version = "v1" if kind == "ReplicationController" else "apps/v1"
-    one = hvpa({**TRIED, "targetRef": {"apiVersion": version, "kind": kind, "name": "web"}})
-    found = decided(objects(one, workload(PODS, kind=kind)))
-    assert condition(found, "Ready").message.startswith(
+    manifest = hvpa({**TRIED, "targetRef": {"apiVersion": version, "kind": kind, "name": "web"}})
+    decision = decided(objects(manifest, workload(PODS, kind=kind)))
+    assert condition(decision, "Ready").message.startswith(
         f"spec.updateStrategy.canary: a {kind} never replaces pods, so HVPA can't try a size on some of them first"
     )
 
@@ -463,10 +466,10 @@ def fallen(spec: Mapping[str, Any], memory: str = "500M") -> tuple[Rollout, list
     size = {"cpu": "1", "memory": memory}
     has = {"status": {"containerStatuses": [{"name": "app", "resources": {"requests": LARGE}}]}}
     change = {"spec": {"containers": [container(requests=size)]}, **has}
-    asked = [msgspec.convert(merged(msgspec.to_builtins(one), change), Pod) for one in old]
+    asked = [msgspec.convert(merged(msgspec.to_builtins(pod), change), Pod) for pod in old]
     rollout.seen = replace(rollout.seen, pods=tuple(asked))
-    found = rollout.decide(at(seconds=30))
-    assert (rollout.memory, found.workload_patch is None) == (memory, False)
+    decision = rollout.decide(at(seconds=30))
+    assert (rollout.memory, decision.workload_patch is None) == (memory, False)
     rollout.replaced(1, [*pods_of("Deployment", size), *asked[1:]])
     return rollout, asked
 
@@ -483,10 +486,10 @@ def test_maintenance_window_end_holds_a_fall_to_the_template_as_well() -> None:
 def test_replicas_that_are_written_during_a_fall_carry_its_record_on() -> None:
     rollout, _ = fallen(merged(IN_WINDOWS, BOTH_AXES), "750M")
     rollout.wants_replicas(8)
-    found = rollout.decide(at(minutes=1))
-    assert written(found) == {"replicas": 6}
-    assert found.workload_patch is not None
-    assert not found.workload_patch.is_scale
+    decision = rollout.decide(at(minutes=1))
+    assert written(decision) == {"replicas": 6}
+    assert decision.workload_patch is not None
+    assert not decision.workload_patch.is_scale
     assert rollout.record["generation"] == rollout.target.metadata.generation
 
 
@@ -495,13 +498,13 @@ def test_rolled_back_after_a_fall_to_the_template_too() -> None:
     assert written(rollout.decide(at(minutes=1))) == {"paused": True}
     rollout.replaced(1, [out_of_memory()[0], *asked[1:]])
     before = rollout.seen
-    found = rollout.decide(at(minutes=3))
+    decision = rollout.decide(at(minutes=3))
     assert (rollout.memory, rollout.target.spec.paused) == ("1G", False)
-    assert found.status.desired is None, "pods are replaced from the fall on"
+    assert decision.status.desired is None, "pods are replaced from the fall on"
     # Killed after the write of the status: the template is taken back by the next decision, and counted once.
-    rollout.seen = replace(before, hvpa=with_status(before.hvpa, found.status))
+    rollout.seen = replace(before, hvpa=with_status(before.hvpa, decision.status))
     again = rollout.decide(at(minutes=4))
-    assert (rollout.memory, rolled_back(again)) == ("1G", rolled_back(found))
+    assert (rollout.memory, rolled_back(again)) == ("1G", rolled_back(decision))
 
 
 # --- a size that no node takes ---------------------------------------------------------------------------------------
@@ -535,10 +538,10 @@ def test_rolled_back_rollout_of_a_size_that_no_node_takes(
     waiting = [unschedulable(f"new-{index}", at(minutes=-minutes)) for index in range(PODS - small)]
     rollout.wants("1G")
     rollout.replaced(PODS - small, [*pods_of("Deployment", *[SMALL] * small), *waiting])
-    found = rollout.decide()
-    assert (found.status.rolled_back is not None) == is_taken_back
+    decision = rollout.decide()
+    assert (decision.status.rolled_back is not None) == is_taken_back
     if is_taken_back:
-        assert rolled_back(found).message.startswith("pod new-0: 0/3 nodes are available")
+        assert rolled_back(decision).message.startswith("pod new-0: 0/3 nodes are available")
         assert rollout.memory == "500M"
         rollout.replaced(PODS)
         assert rollout.decide(at(hours=1)).workload_patch is None, "not tried again for a day"
@@ -549,10 +552,10 @@ def test_replicas_go_on_with_the_size_that_is_rolled_back() -> None:
     rollout.wants("1G")
     rollout.wants_replicas(8)
     rollout.replaced(1, [*pods_of("Deployment", *[SMALL] * 3), unschedulable("new-0", at(minutes=-7))])
-    found = rollout.decide()
-    assert found.applied == (("horizontal", "up"),)
-    assert (written(found)["replicas"], rollout.memory) == (5, "500M")
-    assert found.events[0].message.startswith("replicas 4 -> 5, memory 1G -> 500M of app")
+    decision = rollout.decide()
+    assert decision.applied == (("horizontal", "up"),)
+    assert (written(decision)["replicas"], rollout.memory) == (5, "500M")
+    assert decision.events[0].message.startswith("replicas 4 -> 5, memory 1G -> 500M of app")
 
 
 def test_rolled_back_also_where_running_pods_were_to_be_resized_first() -> None:

@@ -64,33 +64,33 @@ def wants(
     **spec: Any,
 ) -> Decision:
     """What is decided where the VPA wants this memory for the pods' container, which has 1 core and 1G at first."""
-    one = hvpa(merged(SPEC, spec))
-    one = one if status is None else replace(one, status=status)
+    manifest = hvpa(merged(SPEC, spec))
+    manifest = manifest if status is None else replace(manifest, status=status)
     target = workload(len(pods), [template or container(requests=LARGE)])
     use = None if uses is None else MemoryUse(now, uses)
     recommended = vpa({"app": {"cpu": "1", "memory": memory}})
-    return decided(objects(one, target, None, recommended, pods, memory_use=use), now)
+    return decided(objects(manifest, target, None, recommended, pods, memory_use=use), now)
 
 
 def pods_of(*requests: Mapping[str, str], first: int = 0, **changes: Any) -> list[Pod]:
-    return [running(f"web-{index}", one, **changes) for index, one in enumerate(requests, first)]
+    return [running(f"web-{index}", size, **changes) for index, size in enumerate(requests, first)]
 
 
-def resized(found: Decision) -> list[str]:
-    return [one.pod for one in found.resizes]
+def resized(decision: Decision) -> list[str]:
+    return [resize.pod for resize in decision.resizes]
 
 
-def vertical_axis(found: Decision) -> VerticalAxis:
-    assert found.status.axes is not None
-    assert found.status.axes.vertical is not None
-    return found.status.axes.vertical
+def vertical_axis(decision: Decision) -> VerticalAxis:
+    assert decision.status.axes is not None
+    assert decision.status.axes.vertical is not None
+    return decision.status.axes.vertical
 
 
 def begun() -> HvpaStatus:
     """A size that is decided, and tried on two of four pods."""
-    found = wants("500M", pods=pods_of(*[LARGE] * 4))
-    assert resized(found) == ["web-0", "web-1"]
-    return found.status
+    decision = wants("500M", pods=pods_of(*[LARGE] * 4))
+    assert resized(decision) == ["web-0", "web-1"]
+    return decision.status
 
 
 def confirmed_at(minutes: float) -> HvpaStatus:
@@ -120,11 +120,11 @@ def failing(how: str, minutes: float = 2, requests: Mapping[str, str] = SMALL) -
 
 # --- a trial begins, goes on, ends -----------------------------------------------------------------------------------
 def test_canary_pods_get_the_size_first_and_the_others_keep_what_they_have() -> None:
-    found = wants("500M", pods=pods_of(*[LARGE] * 4))
-    assert desired(found).containers[0].requests == {"memory": "500M"}
-    assert canary(found).pods == ("web-0", "web-1")
-    assert canary(found).previous[0].requests == {"memory": "1G"}
-    assert canary(found).since is None
+    decision = wants("500M", pods=pods_of(*[LARGE] * 4))
+    assert desired(decision).containers[0].requests == {"memory": "500M"}
+    assert canary(decision).pods == ("web-0", "web-1")
+    assert canary(decision).previous[0].requests == {"memory": "1G"}
+    assert canary(decision).since is None
 
 
 def test_canary_duration_ends_and_the_other_pods_get_the_size() -> None:
@@ -142,26 +142,26 @@ def test_canary_duration_ends_and_the_other_pods_get_the_size() -> None:
 
 
 def test_canary_pod_that_is_gone_is_replaced_by_another() -> None:
-    found = wants("500M", confirmed_at(5), pods_of(SMALL, LARGE, LARGE, first=1))
-    assert (canary(found).pods, canary(found).since) == (("web-1", "web-2"), None)
-    assert resized(found) == ["web-2"]
+    decision = wants("500M", confirmed_at(5), pods_of(SMALL, LARGE, LARGE, first=1))
+    assert (canary(decision).pods, canary(decision).since) == (("web-1", "web-2"), None)
+    assert resized(decision) == ["web-2"]
 
 
 def test_canary_new_pods_have_the_size_before() -> None:
     """They are created with the template's size, which is another one by now."""
     created = {"metadata": {"creationTimestamp": stamp(NOW)}}
     new = running("web-9", {"cpu": "1", "memory": "250M"}, change=created)
-    found = wants("500M", confirmed_at(5), [*pods_of(SMALL, SMALL), new])
-    (asked,) = found.resizes
+    decision = wants("500M", confirmed_at(5), [*pods_of(SMALL, SMALL), new])
+    (asked,) = decision.resizes
     assert asked.pod == "web-9"
     assert asked.body["spec"]["containers"][0]["resources"] == {"requests": {"memory": "1G"}}  # type: ignore[index]
 
 
 def test_canary_holds_another_change_until_the_trial_is_over() -> None:
     pods = pods_of(SMALL, SMALL, LARGE)
-    found = wants("250M", confirmed_at(5), pods)
-    assert condition(found, "ScalingBlocked").reason == "Canary"
-    assert found.recheck_after == dt.timedelta(minutes=5)
+    decision = wants("250M", confirmed_at(5), pods)
+    assert condition(decision, "ScalingBlocked").reason == "Canary"
+    assert decision.recheck_after == dt.timedelta(minutes=5)
     waiting = wants("250M", begun(), pods_of(LARGE, LARGE, LARGE))
     assert condition(waiting, "ScalingBlocked").reason == "Canary"
     over = wants("250M", confirmed_at(11), pods)
@@ -171,17 +171,17 @@ def test_canary_holds_another_change_until_the_trial_is_over() -> None:
 def test_canary_does_not_hold_a_container_that_runs_out_of_memory() -> None:
     """It is raised, and what the trial began from is what pods go back to."""
     oom = running("web-3", LARGE, status=ended(at(minutes=-1)))
-    found = wants("2G", confirmed_at(5), [*pods_of(SMALL, SMALL, LARGE), oom])
-    assert canary(found).pods == ("web-3", "web-0")
-    assert canary(found).previous[0].requests == {"memory": "1G"}
+    decision = wants("2G", confirmed_at(5), [*pods_of(SMALL, SMALL, LARGE), oom])
+    assert canary(decision).pods == ("web-3", "web-0")
+    assert canary(decision).previous[0].requests == {"memory": "1G"}
 
 
 def test_canary_does_not_hold_replicas() -> None:
-    one = replace(hvpa(merged(SPEC, {"hpa": {"deploy": True}})), status=confirmed_at(5))
+    manifest = replace(hvpa(merged(SPEC, {"hpa": {"deploy": True}})), status=confirmed_at(5))
     target = workload(3, [container(requests=LARGE)])
-    found = decided(objects(one, target, hpa(6), vpa({"app": SMALL}), pods_of(SMALL, SMALL, LARGE)))
-    assert desired(found).canary is not None
-    assert found.replicas is not None
+    decision = decided(objects(manifest, target, hpa(6), vpa({"app": SMALL}), pods_of(SMALL, SMALL, LARGE)))
+    assert desired(decision).canary is not None
+    assert decision.replicas is not None
 
 
 def test_canary_ends_where_pods_can_not_be_resized_and_are_replaced() -> None:
@@ -196,18 +196,18 @@ def test_canary_removed_from_the_spec_ends_the_trial_and_tries_nothing() -> None
     """It was there before: the trial ends, and the pods have what was decided."""
     spec: dict[str, Any] = {"updateStrategy": {"canary": None}}
     pods = pods_of(*[LARGE] * 3)
-    found = wants("500M", begun(), pods, **spec)
-    assert desired(found).canary is None
-    assert len(found.resizes) == 3
+    decision = wants("500M", begun(), pods, **spec)
+    assert desired(decision).canary is None
+    assert len(decision.resizes) == 3
     again = wants("500M", failed_at().status, pods, **spec)
     assert condition(again, "ScalingBlocked").reason == "RolledBack"
     assert len(wants("500M", pods=pods, **spec).resizes) == 3
 
 
 def test_canary_tries_nothing_where_nothing_changes() -> None:
-    found = wants("1G", pods=pods_of(*[LARGE] * 3))
-    assert desired(found).canary is None
-    assert wants("1G", found.status, pods_of(*[LARGE] * 3)).status is found.status
+    decision = wants("1G", pods=pods_of(*[LARGE] * 3))
+    assert desired(decision).canary is None
+    assert wants("1G", decision.status, pods_of(*[LARGE] * 3)).status is decision.status
 
 
 # --- it fails --------------------------------------------------------------------------------------------------------
@@ -220,17 +220,17 @@ def test_canary_tries_nothing_where_nothing_changes() -> None:
     ],
 )
 def test_rolled_back_to_the_size_before_where_a_canary_pod_fails(how: str, minutes: float, why: str) -> None:
-    found = wants("500M", confirmed_at(minutes), [failing(how), *pods_of(SMALL, SMALL, LARGE)[1:]])
-    assert rolled_back(found).message == f"pod web-0: {why}"
-    assert desired(found).canary is None
-    assert desired(found).containers[0].requests == {"memory": "1G"}
+    decision = wants("500M", confirmed_at(minutes), [failing(how), *pods_of(SMALL, SMALL, LARGE)[1:]])
+    assert rolled_back(decision).message == f"pod web-0: {why}"
+    assert desired(decision).canary is None
+    assert desired(decision).containers[0].requests == {"memory": "1G"}
     # A pod that ran out of memory comes before the others.
-    assert resized(found) == (["web-0"] if how == "OOMKilled" else ["web-0", "web-1"])
-    (message,) = [one.message for one in found.events if one.reason == "RolledBack"]
+    assert resized(decision) == (["web-0"] if how == "OOMKilled" else ["web-0", "web-1"])
+    (message,) = [event.message for event in decision.events if event.reason == "RolledBack"]
     assert message == f"memory 500M -> 1G of app: pod web-0: {why}"
-    assert vertical_axis(found).applied_from == ()
+    assert vertical_axis(decision).applied_from == ()
     # That is the answer to the container that ran out of memory: it is not raised beyond that.
-    assert not wants("500M", found.status, [failing(how), *pods_of(LARGE, LARGE)], at(minutes=1)).applied
+    assert not wants("500M", decision.status, [failing(how), *pods_of(LARGE, LARGE)], at(minutes=1)).applied
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_rolled_back_to_the_size_before_where_a_canary_pod_fails(how: str, minut
 )  # fmt: skip
 def test_canary_rollback_on_says_what_is_no_failure(pod: Pod, spec: dict[str, Any], minutes: float) -> None:
     pods = [pod, *pods_of(SMALL, SMALL, LARGE, LARGE)[1:]]
-    found = wants("500M", confirmed_at(minutes), pods, updateStrategy={"canary": spec})
-    assert found.status.rolled_back is None
+    decision = wants("500M", confirmed_at(minutes), pods, updateStrategy={"canary": spec})
+    assert decision.status.rolled_back is None
 
 
 @pytest.mark.parametrize(("how", "is_back"), [("OOMKilled", False), ("CrashLoopBackOff", True)])
@@ -256,10 +256,10 @@ def test_more_memory_that_does_not_help_is_not_rolled_back(how: str, is_back: bo
     """And a larger size that failed is no step up when it is taken back."""
     first = wants("2G", pods=pods_of(*[LARGE] * 3))
     pods = [failing(how, -1, LARGER), *pods_of(LARGER, LARGER, LARGE)[1:]]
-    found = wants("2G", first.status, pods, at(minutes=2))
-    assert (found.status.rolled_back is not None) == is_back
+    decision = wants("2G", first.status, pods, at(minutes=2))
+    assert (decision.status.rolled_back is not None) == is_back
     if is_back:
-        axis = vertical_axis(found)
+        axis = vertical_axis(decision)
         assert (axis.last_scale_time, axis.last_scale_up_time) == (at(minutes=2), NOW)
 
 
@@ -270,9 +270,9 @@ def test_rolled_back_from_a_canary_size_too_near_to_what_its_pods_use() -> None:
     assert resized(first) == ["web-0", "web-1"]
     small = running("web-0", SMALL, limits=limits)
     uses = {("web-0", "app"): 950_000_000}
-    found = wants("500M", first.status, [small, *pods[1:]], at(minutes=1), template, uses)
+    decision = wants("500M", first.status, [small, *pods[1:]], at(minutes=1), template, uses)
     near = "container app uses 950M of memory, too close to its new limit"
-    assert rolled_back(found).message == f"pod web-0: {near}"
+    assert rolled_back(decision).message == f"pod web-0: {near}"
 
 
 @pytest.mark.parametrize(
@@ -287,22 +287,22 @@ def test_rolled_back_from_a_canary_size_too_near_to_what_its_pods_use() -> None:
     ],
 )
 def test_rolled_back_holds_a_size_that_failed_for_a_day(memory: str, hours: float, blocked: bool) -> None:
-    found = wants(memory, failed_at().status, pods_of(*[LARGE] * 4), at(hours=hours))
-    assert (condition(found, "ScalingBlocked").reason == "RolledBack") == blocked
-    assert (not found.applied) == blocked
+    decision = wants(memory, failed_at().status, pods_of(*[LARGE] * 4), at(hours=hours))
+    assert (condition(decision, "ScalingBlocked").reason == "RolledBack") == blocked
+    assert (not decision.applied) == blocked
 
 
 def test_rolled_back_waits_twice_as_long_each_time() -> None:
-    found = failed_at()
+    decision = failed_at()
     for count in (2, 3):
-        minutes = (rolled_back(found).time - NOW).total_seconds() / 60 + (1440 << (count - 2)) + 1
-        again = wants("500M", found.status, pods_of(*[LARGE] * 4), at(minutes=minutes))
+        minutes = (rolled_back(decision).time - NOW).total_seconds() / 60 + (1440 << (count - 2)) + 1
+        again = wants("500M", decision.status, pods_of(*[LARGE] * 4), at(minutes=minutes))
         assert again.applied
         pods = [failing("OOMKilled", -minutes - 1), *pods_of(SMALL, SMALL, LARGE)[1:]]
-        found = wants("500M", again.status, pods, at(minutes=minutes + 2))
-        assert rolled_back(found).count == count
-    late = rolled_back(found).time + dt.timedelta(days=30)
-    assert wants("500M", found.status, pods_of(*[LARGE] * 4), late).applied
+        decision = wants("500M", again.status, pods, at(minutes=minutes + 2))
+        assert rolled_back(decision).count == count
+    late = rolled_back(decision).time + dt.timedelta(days=30)
+    assert wants("500M", decision.status, pods_of(*[LARGE] * 4), late).applied
 
 
 def test_rolled_back_counts_once_while_another_size_still_waits() -> None:
@@ -313,10 +313,12 @@ def test_rolled_back_counts_once_while_another_size_still_waits() -> None:
     assert again.applied
     small = {**LARGE, "memory": "600M"}
     pods = [failing("OOMKilled", -3.1, small), *pods_of(small, small, LARGE)[1:]]
-    found = wants("600M", again.status, pods, at(minutes=4))
-    assert rolled_back(found).count == 1
-    assert rolled_back(found).time == at(minutes=4)
-    assert {(one.resource, one.failed) for one in rolled_back(found).changes} >= {("memory", 600_000_000)}
+    decision = wants("600M", again.status, pods, at(minutes=4))
+    assert rolled_back(decision).count == 1
+    assert rolled_back(decision).time == at(minutes=4)
+    assert {(change.resource, change.failed) for change in rolled_back(decision).changes} >= {
+        ("memory", 600_000_000)
+    }
 
 
 @pytest.mark.parametrize(("hours", "resources"), [(23, {"cpu", "memory"}), (25, {"memory"})])
@@ -325,7 +327,7 @@ def test_rolled_back_resource_waits_on_beside_one_that_fails_now(hours: float, r
     cpu = FailedChange(container="app", resource="cpu", previous=1000, failed=4000)
     memory = FailedChange(container="app", resource="memory", previous=10**9, failed=5 * 10**8)
     record = RolledBack(count=1, time=NOW, message="pod web-0: no room", changes=(cpu,))
-    assert {one.resource for one in with_waiting((memory,), record, clock)} == resources
+    assert {change.resource for change in with_waiting((memory,), record, clock)} == resources
     assert rollbacks_after(record, clock) == (1 if hours < 24 else 2)
     assert with_waiting((memory,), None, clock) == (memory,)
 
@@ -337,15 +339,17 @@ FOUR_CORES: Final = {"cpu": "4", "memory": "2G"}
 def no_node_takes(*pods: Pod, refused: int = 0, minutes: float = 2, **spec: Any) -> Decision:
     """4 cores were decided for pods of one core, so many minutes ago."""
     status = size_status(len(pods), {"app": {"requests": FOUR_CORES}}, at(minutes=-minutes))
-    one = hvpa(merged({**SPEC, "updateStrategy": {"type": "InPlace"}}, spec), {"desired": status["desired"]})
+    manifest = hvpa(
+        merged({**SPEC, "updateStrategy": {"type": "InPlace"}}, spec), {"desired": status["desired"]}
+    )
     target = workload(len(pods), [container(requests=LARGE)])
     recommender = hpa(len(pods)) if spec.get("hpa") else None
-    seen = objects(one, target, recommender, vpa({"app": FOUR_CORES}), pods)
+    inputs = objects(manifest, target, recommender, vpa({"app": FOUR_CORES}), pods)
     if refused:
-        (asked, *_) = decided(seen).resizes
+        (asked, *_) = decided(inputs).resizes
         known = RefusedResize(asked.uid, asked.body, "exceeded quota", at(seconds=-10), refused)
-        seen = replace(seen, refused_resizes=(known,))
-    return decided(seen)
+        inputs = replace(inputs, refused_resizes=(known,))
+    return decided(inputs)
 
 
 def test_rolled_back_from_a_size_that_no_node_takes() -> None:
@@ -356,14 +360,16 @@ def test_rolled_back_from_a_size_that_no_node_takes() -> None:
         running("web-1", FOUR_CORES, {"requests": LARGE}, conditions=[INFEASIBLE]),
     )
     assert no_node_takes(*pods, running("web-2", FOUR_CORES)).status.rolled_back is None
-    found = no_node_takes(*pods)
-    assert desired(found).containers[0].requests == {"cpu": "1", "memory": "1500M"}
-    assert rolled_back(found).message == "pod web-0: the kubelet says Infeasible"
-    assert [(one.resource, one.previous, one.failed) for one in rolled_back(found).changes] == [
+    decision = no_node_takes(*pods)
+    assert desired(decision).containers[0].requests == {"cpu": "1", "memory": "1500M"}
+    assert rolled_back(decision).message == "pod web-0: the kubelet says Infeasible"
+    assert [
+        (change.resource, change.previous, change.failed) for change in rolled_back(decision).changes
+    ] == [
         ("cpu", 1000, 4000),
         ("memory", 1_500_000_000, 2_000_000_000),
     ]
-    assert resized(found) == ["web-0", "web-1"]
+    assert resized(decision) == ["web-0", "web-1"]
     other = no_node_takes(*pods, updateStrategy={"type": "InPlaceOrRollout"})
     assert other.status.rolled_back is None
     assert other.workload_patch is not None
@@ -386,8 +392,8 @@ def test_rolled_back_holds_the_memory_raise_of_a_starving_container() -> None:
     spec: dict[str, Any] = {"updateStrategy": {"type": "InPlace", "canary": None}}
     status = hvpa({}, {"rolledBack": record}).status
     raised, held = wants("2G", pods=[starving], **spec), wants("2G", status, [starving], **spec)
-    assert [one.resource for one in raised.blocked] == []
-    assert [one.reason for one in held.blocked] == ["RolledBack"]
+    assert [hold.resource for hold in raised.blocked] == []
+    assert [hold.reason for hold in held.blocked] == ["RolledBack"]
     assert resized(raised) == ["web-0"]
     assert resized(held) == []
 
@@ -416,22 +422,22 @@ def deferred(name: str, cpu: str = "1") -> Pod:
 def test_rolled_back_from_a_size_without_room_after_update_strategy_timeout(
     pods: list[Pod], minutes: float, spec: dict[str, Any], is_back: bool
 ) -> None:
-    found = no_node_takes(*pods, minutes=minutes, **spec)
-    assert (found.status.rolled_back is not None) == is_back
+    decision = no_node_takes(*pods, minutes=minutes, **spec)
+    assert (decision.status.rolled_back is not None) == is_back
     if is_back:
-        assert rolled_back(found).message == "pod web-0: the kubelet says Deferred"
-        assert desired(found).containers[0].requests == {**FOUR_CORES, "cpu": "1"}, (
+        assert rolled_back(decision).message == "pod web-0: the kubelet says Deferred"
+        assert desired(decision).containers[0].requests == {**FOUR_CORES, "cpu": "1"}, (
             "replicas replace no memory"
         )
-        assert resized(found) == ["web-0", "web-1"]
+        assert resized(decision) == ["web-0", "web-1"]
 
 
 @pytest.mark.parametrize(("refused", "taken_back"), [(1, False), (2, False), (3, True)])
 def test_rolled_back_from_a_size_that_the_api_server_keeps_refusing(refused: int, taken_back: bool) -> None:
-    found = no_node_takes(*pods_of(LARGE), refused=refused)
-    assert (found.status.rolled_back is not None) == taken_back
+    decision = no_node_takes(*pods_of(LARGE), refused=refused)
+    assert (decision.status.rolled_back is not None) == taken_back
     if taken_back:
-        assert found.resizes == ()
+        assert decision.resizes == ()
 
 
 def test_rolled_back_size_is_made_up_for_by_more_replicas() -> None:

@@ -29,10 +29,10 @@ def floored(
     return seen(desired, replicas, rest.pop("weight", 0), spec, rest.pop("status", None), **rest)
 
 
-def measured(seen: Objects) -> Objects:
+def measured(objects: Objects) -> Objects:
     """The objects once the HPA has measured 5 replicas, which do the work of 2."""
     status = build.hpa(2, 20, replicas=5).status
-    return replace(seen, hpas=(structs.replace(seen.hpas[0], status=status),))
+    return replace(objects, hpas=(structs.replace(objects.hpas[0], status=status),))
 
 
 def up(**policy: Any) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def test_schedule_floor_leaves_0_replicas_alone_unless_the_hpa_may_scale_to_0() 
 
 
 def test_schedule_floor_is_named_in_the_event() -> None:
-    [message] = {one.message for one in build.decided(floored()).events if one.involved is None}
+    [message] = {event.message for event in build.decided(floored()).events if event.involved is None}
     by = "at least 5 until 2026-11-21T11:00:00Z, by entry 1 of spec.hpa.schedule"
     assert message.startswith(f"replicas 2 -> 5; {by}; HPA: ")
     assert "by entry" not in str(build.decided(floored(desired=8)).events)

@@ -44,8 +44,8 @@ def seen(
         "hpa": {"scaleUp": {"maxStep": most}, "template": {"spec": {"maxReplicas": MAX_REPLICAS}}},
     }
     hpa = build.hpa(desired, 50 * desired // replicas, replicas=replicas)
-    one = build.hvpa(build.merged(own, spec or {}), status)
-    return build.objects(one, rest.pop("target", None) or build.workload(replicas), hpa, AT_REST, **rest)
+    hvpa = build.hvpa(build.merged(own, spec or {}), status)
+    return build.objects(hvpa, rest.pop("target", None) or build.workload(replicas), hpa, AT_REST, **rest)
 
 
 def target(decision: Decision) -> int:
@@ -55,13 +55,13 @@ def target(decision: Decision) -> int:
 
 def counts(objects: Objects, periods: int, still: bool = False) -> list[int]:
     """The counts that are set, one period after the other; a period in which none is (`still`: which) is left out."""
-    found = []
+    replica_counts = []
     for index in range(periods):
         decision = build.decided(objects, NOW + index * PERIOD)
         objects = build.apply(objects, decision)
         if still or decision.applied:
-            found.append(target(decision))
-    return found
+            replica_counts.append(target(decision))
+    return replica_counts
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_min_change_judges_the_whole_way_of_max_step() -> None:
 def test_min_change_ignores_the_rest_of_max_step_though_desired_replicas_move(least: dict[str, int]) -> None:
     spec = {"hpa": {"scaleUp": {"minChange": {"replicas": least}}}}
     now = seen(20, 1, PLAIN, spec=spec)
-    found = []
+    steps = []
     for index, desired in enumerate((20, 19, 21, 22, 30)):
         assert now.workload is not None
         count = now.workload.spec.replicas
@@ -241,20 +241,20 @@ def test_min_change_ignores_the_rest_of_max_step_though_desired_replicas_move(le
         now = replace(now, hpas=seen(desired, count, PLAIN).hpas, pods=pods)
         decision = build.decided(now, NOW + index * PERIOD)
         now = build.apply(now, decision)
-        found.append((target(decision), [entry.reason for entry in decision.blocked]))
+        steps.append((target(decision), [entry.reason for entry in decision.blocked]))
     # The way ends at 22; what the HPA wants after that is judged.
-    assert found == [(4, []), (8, []), (16, []), (22, []), (22, ["MinChange"])]
+    assert steps == [(4, []), (8, []), (16, []), (22, []), (22, ["MinChange"])]
 
 
 def test_min_change_ignores_the_rest_of_max_step_though_the_pods_have_settled() -> None:
     least = {"minChange": {"replicas": {"value": 10}}, "stabilizationDuration": "3m"}
     now = seen(20, 1, PLAIN, spec={"hpa": {"scaleUp": least}})
-    found = []
+    replica_counts = []
     for index in range(4):
         decision = build.decided(now, at(minutes=3 * index))
         now = build.apply(now, decision)
-        found.append(target(decision))
-    assert found == [4, 8, 16, 20]
+        replica_counts.append(target(decision))
+    assert replica_counts == [4, 8, 16, 20]
 
 
 # --- the goal --------------------------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def test_max_step_starts_anew_from_a_count_of_another_client() -> None:
 # --- properties ------------------------------------------------------------------------------------------------------
 _COUNT = st.integers(1, MAX_REPLICAS)
 _LIMITS = st.fixed_dictionaries(
-    {"factor": st.floats(1.01, 10).map(lambda one: round(one, 2)), "minimum": st.integers(1, 20)}
+    {"factor": st.floats(1.01, 10).map(lambda factor: round(factor, 2)), "minimum": st.integers(1, 20)}
 )
 
 

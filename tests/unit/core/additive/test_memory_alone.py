@@ -42,10 +42,10 @@ def decided(
     }
     spec = {"replicas": calls, "weightBasedScalingIntervals": [{"vpaWeight": weight}]}
     vertical = {} if base is None else {"base": base}
-    one = build.hvpa(spec, {"axes": {"vertical": vertical}})
+    hvpa = build.hvpa(spec, {"axes": {"vertical": vertical}})
     target = build.workload(replicas, [build.container(requests=GROWN if requests is None else requests)])
     horizontal = build.hpa(calls, replicas=replicas, change=change)
-    return build.decided(build.objects(one, target, horizontal, build.vpa({"app": GROWN})))
+    return build.decided(build.objects(hvpa, target, horizontal, build.vpa({"app": GROWN})))
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,16 @@ def decided(
     ),
 )
 def test_pods_are_removed_as_far_as_their_cpu_allows(fields: dict[str, Any], expected: int) -> None:
-    found = decided(**fields)
-    assert found.replicas is not None
-    assert found.replicas.target == expected
+    decision = decided(**fields)
+    assert decision.replicas is not None
+    assert decision.replicas.target == expected
 
 
 def test_the_reason_is_in_the_trace() -> None:
-    found = decided(base=FIRST)
+    decision = decided(base=FIRST)
     assert (
         "replicas: 8 now, the HPA recommends 2; 4 after weighting, as fewer than 4 lack CPU, which no metric measures"
-        in found.steps
+        in decision.steps
     )
 
 
@@ -92,7 +92,7 @@ def test_the_first_requests_are_recorded_for_such_an_hpa_only() -> None:
 
 
 def test_cpu_that_is_measured_sets_no_floor() -> None:
-    found = decided(metrics=[resource("memory", **PERCENT), resource("cpu", **PERCENT)], base=FIRST)
-    assert found.replicas is not None
-    assert found.replicas.target == 8, "a metric has no value"
-    assert not any("lack CPU" in step for step in found.steps)
+    decision = decided(metrics=[resource("memory", **PERCENT), resource("cpu", **PERCENT)], base=FIRST)
+    assert decision.replicas is not None
+    assert decision.replicas.target == 8, "a metric has no value"
+    assert not any("lack CPU" in step for step in decision.steps)

@@ -41,9 +41,9 @@ HOUR = up(stabilizationDuration="1h")
 def starving(
     targets: Mapping[str, Any], containers: Sequence[Mapping[str, Any]] | None = None, **rest: Any
 ) -> Objects:
-    found = list(containers or [app()])
-    pods = rest.pop("pods", [build.oom_killed(at(minutes=-1), containers=found)])
-    return seen(targets, found, pods=pods, **rest)
+    pod_containers = list(containers or [app()])
+    pods = rest.pop("pods", [build.oom_killed(at(minutes=-1), containers=pod_containers)])
+    return seen(targets, pod_containers, pods=pods, **rest)
 
 
 def of(memory: str, **rest: Any) -> Objects:
@@ -113,8 +113,8 @@ def test_recent_raise_holds_the_next_raise_for_ten_minutes() -> None:
 
     def killed_again(when: dt.datetime) -> Decision:
         pod = build.oom_killed(when, containers=[app(memory=str(RAISED))])
-        one = build.objects(after.hvpa, after.workload, after.hpas[0], after.vpas[0], pods=[pod])
-        return build.decided(one, when)
+        objects = build.objects(after.hvpa, after.workload, after.hpas[0], after.vpas[0], pods=[pod])
+        return build.decided(objects, when)
 
     early, next_raise = killed_again(at(minutes=4)), 1_546_190_000  # 1288491k x 1.2 = 1546189.2k
     assert early.workload_patch is None
@@ -131,8 +131,8 @@ def test_out_of_memory_raise_is_kept_by_min_change_for_the_same_target() -> None
     after = applied(of("512Mi", spec=any_change))
     for weight in (50, 100):
         spec = {**any_change, "weightBasedScalingIntervals": [{"vpaWeight": weight}]}
-        one = build.with_status(build.hvpa(spec), after.hvpa.status)
-        calm = build.decided(build.objects(one, after.workload, after.hpas[0], after.vpas[0]), at(hours=1))
+        hvpa = build.with_status(build.hvpa(spec), after.hvpa.status)
+        calm = build.decided(build.objects(hvpa, after.workload, after.hpas[0], after.vpas[0]), at(hours=1))
         assert requests(calm)["memory"] == RAISED
         assert (only(calm).reason, only(calm).direction, only(calm).until) == ("MinChange", "down", None)
     lower = build.decided(recommending(after, {"memory": "300Mi"}), at(hours=1))
@@ -197,7 +197,7 @@ def test_recent_raise_holds_memory_beyond_twice_the_raise(
     recent = axis(at(minutes=-3), lastScaleUpTime=stamp(at(minutes=-3)), overrides=[raised])
     decision = build.decided(of("4Gi", containers=[app(memory=memory)], status=recent))
     assert requests(decision)["memory"] == expected
-    assert [(one.reason, one.until) for one in decision.blocked] == (
+    assert [(hold.reason, hold.until) for hold in decision.blocked] == (
         [] if reason is None else [(reason, at(minutes=7))]
     )
 
@@ -238,8 +238,8 @@ def test_out_of_memory_is_not_counted_again_by_the_other_blend() -> None:
     after = applied(of("1Gi"))
     pod = build.oom_killed(at(minutes=-1), containers=[app(memory=str(RAISED))])
     for blend in ("Additive", "Trajectory"):
-        one = build.with_status(build.hvpa({"blend": blend}), after.hvpa.status)
-        again = build.objects(one, after.workload, after.hpas[0], after.vpas[0], pods=[pod])
+        hvpa = build.with_status(build.hvpa({"blend": blend}), after.hvpa.status)
+        again = build.objects(hvpa, after.workload, after.hpas[0], after.vpas[0], pods=[pod])
         assert requests(build.decided(again, at(minutes=30)))["memory"] == RAISED
 
 
@@ -251,14 +251,14 @@ def test_out_of_memory_lets_other_raises_pass_stabilization_window_and_min_chang
     assert requests(decision, "sidecar") == {"cpu": 1050, "memory": 1_113_588_000}
     held = build.decided(starving(targets, both, weight=0)).blocked
     assert {entry.reason for entry in held} == {"Weight"}, "but not Weight"
-    found = {(entry.container, entry.resource) for entry in held}
-    assert found == {("app", "cpu"), ("sidecar", "cpu"), ("sidecar", "memory")}
+    resources = {(entry.container, entry.resource) for entry in held}
+    assert resources == {("app", "cpu"), ("sidecar", "cpu"), ("sidecar", "memory")}
 
 
 def test_stabilization_window_holds_lower_requests_of_a_starving_container() -> None:
     spec = down(stabilizationDuration="1h")
     objects = starving({"cpu": "200m", "memory": "1Gi"}, status=axis(at(minutes=-2)), spec=spec)
-    assert [(one.resource, one.reason) for one in build.decided(objects).blocked] == [
+    assert [(hold.resource, hold.reason) for hold in build.decided(objects).blocked] == [
         ("cpu", "StabilizationWindow")
     ]
 

@@ -90,8 +90,8 @@ def recorded(decision: Decision) -> tuple[int, int, float]:
     assert axes is not None
     assert axes.horizontal is not None
     assert axes.horizontal.applied_from is not None
-    found = axes.horizontal.applied_from
-    return found.replicas, found.desired, found.weight
+    applied_from = axes.horizontal.applied_from
+    return applied_from.replicas, applied_from.desired, applied_from.weight
 
 
 def test_measurement_holds_the_next_step_until_the_hpa_has_measured_anew() -> None:
@@ -274,7 +274,9 @@ def test_each_gate_that_holds_replicas_is_reported_with_reason_and_until(
         expected[2],
         expected[3],
     )
-    blocked = next(one for one in decision.status.conditions if one.type == "ScalingBlocked")
+    blocked = next(
+        condition for condition in decision.status.conditions if condition.type == "ScalingBlocked"
+    )
     assert (blocked.status, blocked.reason) == ("True", expected[0])
     until = expected[4]
     assert decision.recheck_after == (None if until is None else until - NOW)
@@ -392,7 +394,7 @@ def test_contested_holds_replicas_that_another_client_sets_back_twice() -> None:
     assert second.status.axes is not None
     third = build.decided(set_back(build.apply(after, second), 3, second.status), at(minutes=20))
     assert hold(third) == ("Contested", "up", 3, 6, at(minutes=21))
-    contested = next(one for one in third.status.conditions if one.type == "Contested")
+    contested = next(condition for condition in third.status.conditions if condition.type == "Contested")
     assert contested.status == "True"
     assert "flux" in contested.message
     assert "replicas" in contested.message

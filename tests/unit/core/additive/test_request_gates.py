@@ -193,7 +193,9 @@ def test_min_change_timeout_lets_through_only_changes_that_are_large_enough(
     made = [build.container(requests={"cpu": request_now})]
     decision = build.decided(seen({"cpu": target}, made, 100, status=pending(at(minutes=-15))))
     assert (decision.workload_patch is not None) == passes
-    assert [(one.reason, one.until) for one in decision.blocked] == ([] if passes else [("MinChange", None)])
+    assert [(hold.reason, hold.until) for hold in decision.blocked] == (
+        [] if passes else [("MinChange", None)]
+    )
 
 
 # --- the rollout's progress deadline ---------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ def test_rollout_holds_a_change_that_repairs_pods_until_the_progress_deadline(
     def after(minutes: float) -> Decision:
         created = {"metadata": {"creationTimestamp": stamp(at(minutes=-minutes))}}
         made = [build.container(requests={"cpu": request_now})]
-        pods = [build.pod(f"web-{one}", False, created, made) for one in range(3)]
+        pods = [build.pod(f"web-{index}", False, created, made) for index in range(3)]
         none_ready = {"status": {"readyReplicas": 0, "availableReplicas": 0}}
         return build.decided(seen({"cpu": target}, made, 100, workload=none_ready, pods=pods))
 

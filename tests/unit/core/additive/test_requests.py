@@ -99,7 +99,7 @@ def test_the_patch_holds_what_changes_and_the_record() -> None:
         "appliedFrom": [entry],
     }
     assert decision.applied == (("vertical", "up"),)
-    [event] = [one for one in decision.events if one.involved is None]
+    [event] = [event for event in decision.events if event.involved is None]
     assert event.reason == "ScaledUp"
     assert event.message == "cpu 1 -> 1500m of app; VPA: cpu 2 of app; vpaWeight 50", "memory did not change"
 
@@ -280,12 +280,14 @@ def test_measurement_holds_the_full_weight_at_max_replicas() -> None:
 def again(after: Objects, target: str, now: dt.datetime, weight: float = 50) -> Decision:
     """A later decision on another target, with the state that the step left behind."""
     spec = {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
-    one = build.with_status(build.hvpa(spec), after.hvpa.status)
+    hvpa = build.with_status(build.hvpa(spec), after.hvpa.status)
     assert after.workload is not None
-    containers = [msgspec.to_builtins(one) for one in after.workload.spec.template.spec.containers]
+    containers = [
+        msgspec.to_builtins(container) for container in after.workload.spec.template.spec.containers
+    ]
     pods = [build.pod(f"web-{index}", containers=containers) for index in range(3)]
     vpa = build.vpa({"app": {"cpu": target}})
-    return build.decided(build.objects(one, after.workload, after.hpas[0], vpa, pods), now)
+    return build.decided(build.objects(hvpa, after.workload, after.hpas[0], vpa, pods), now)
 
 
 def test_the_same_target_is_not_taken_twice() -> None:
@@ -382,17 +384,17 @@ def test_contested_holds_requests_that_another_client_sets_back_twice() -> None:
 def recorded(decision: Decision) -> list[tuple[str, str]]:
     assert decision.status.axes is not None
     assert decision.status.axes.vertical is not None
-    return [(one.container, one.resource) for one in decision.status.axes.vertical.applied_from]
+    return [(entry.container, entry.resource) for entry in decision.status.axes.vertical.applied_from]
 
 
 def test_contested_counts_one_change_by_another_client_once() -> None:
     # Memory is edited, and no step wants it back; a later step of CPU must not take that for a second time.
-    one = edited(applied(seen({"cpu": "2", "memory": "2Gi"})), "1500m", "2Gi")
-    one = recommending(one, {"cpu": "3", "memory": "2Gi"})
-    first = build.decided(one, at(minutes=1))
+    objects = edited(applied(seen({"cpu": "2", "memory": "2Gi"})), "1500m", "2Gi")
+    objects = recommending(objects, {"cpu": "3", "memory": "2Gi"})
+    first = build.decided(objects, at(minutes=1))
     assert requests(first)["cpu"] == 2000
     assert recorded(first) == [("app", "cpu")]
-    moved = recommending(build.apply(one, first), {"cpu": "4", "memory": "2Gi"})
+    moved = recommending(build.apply(objects, first), {"cpu": "4", "memory": "2Gi"})
     second = build.decided(moved, at(minutes=2))
     assert (second.blocked, requests(second)["cpu"]) == ((), 2500)
 

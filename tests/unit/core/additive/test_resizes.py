@@ -35,8 +35,8 @@ def decided(
     }
     status = size_status(4, {"app": {"requests": size}}, since)
     horizontal = build.hpa(spec["replicas"], utilization, replicas=4)
-    one = build.hvpa(spec, status)
-    return build.decided(build.objects(one, build.workload(4), horizontal, build.vpa({"app": size}), pods))
+    hvpa = build.hvpa(spec, status)
+    return build.decided(build.objects(hvpa, build.workload(4), horizontal, build.vpa({"app": size}), pods))
 
 
 @pytest.mark.parametrize(
@@ -54,27 +54,27 @@ def decided(
 def test_measurement_holds_replicas_a_minute_for_pods_to_have_their_sizes(
     utilization: int, pods: Sequence[Pod], since: dt.datetime, expected: int, until: dt.datetime | None
 ) -> None:
-    found = decided(utilization, pods, since)
-    assert found.replicas is not None
-    assert found.replicas.target == expected
-    held = [(one.reason, one.until) for one in found.blocked if one.axis == "horizontal"]
+    decision = decided(utilization, pods, since)
+    assert decision.replicas is not None
+    assert decision.replicas.target == expected
+    held = [(hold.reason, hold.until) for hold in decision.blocked if hold.axis == "horizontal"]
     assert held == ([] if until is None else [("Measurement", until)])
     if until is not None:
-        assert found.recheck_after == dt.timedelta(seconds=55)
+        assert decision.recheck_after == dt.timedelta(seconds=55)
 
 
 @pytest.mark.parametrize("minutes", [0, 60])
 def test_measurement_holds_fewer_replicas_while_pods_are_below_their_specs(minutes: int) -> None:
-    found = decided(25, RAISED, at(minutes=-minutes))
-    assert found.replicas is not None
-    assert found.replicas.target == 4, "a pod of 1 core that is to have 2 uses 50 percent at most"
-    assert [(one.reason, one.until) for one in found.blocked if one.axis == "horizontal"] == [
+    decision = decided(25, RAISED, at(minutes=-minutes))
+    assert decision.replicas is not None
+    assert decision.replicas.target == 4, "a pod of 1 core that is to have 2 uses 50 percent at most"
+    assert [(hold.reason, hold.until) for hold in decision.blocked if hold.axis == "horizontal"] == [
         ("Measurement", None)
     ]
     assert any(
         "while pods are being resized; the next measurement is due when the pods have the decided size"
         in step
-        for step in found.steps
+        for step in decision.steps
     )
 
 
@@ -83,9 +83,9 @@ def test_measurement_holds_fewer_replicas_while_pods_are_below_their_specs(minut
 def test_measurement_does_not_hold_replicas_where_no_pod_is_being_resized(
     utilization: int, expected: int, way: str, pods: Sequence[Pod]
 ) -> None:
-    found = decided(utilization, pods, at(seconds=-5), way)
-    assert found.replicas is not None
-    assert found.replicas.target == expected
+    decision = decided(utilization, pods, at(seconds=-5), way)
+    assert decision.replicas is not None
+    assert decision.replicas.target == expected
 
 
 def test_measurement_of_a_target_that_is_no_percentage_does_not_hold_replicas() -> None:
@@ -105,11 +105,11 @@ def test_measurement_of_a_target_that_is_no_percentage_does_not_hold_replicas() 
     }
     status = size_status(4, {"app": {"requests": LARGER}}, at(minutes=-60))
     horizontal = build.hpa(2, replicas=4, change=metrics)
-    one = build.hvpa(spec, status)
+    hvpa = build.hvpa(spec, status)
     vertical = build.vpa({"app": LARGER})
-    found = build.decided(build.objects(one, build.workload(4), horizontal, vertical, RAISED))
-    assert found.replicas is not None
-    assert found.replicas.target == 2
+    decision = build.decided(build.objects(hvpa, build.workload(4), horizontal, vertical, RAISED))
+    assert decision.replicas is not None
+    assert decision.replicas.target == 2
 
 
 def test_measurement_does_not_wait_for_a_limit_that_is_being_raised() -> None:
@@ -122,8 +122,10 @@ def test_measurement_does_not_wait_for_a_limit_that_is_being_raised() -> None:
         "weightBasedScalingIntervals": [{"vpaWeight": 0}],
     }
     status = size_status(4, {"app": {"requests": LARGER, "limits": {"memory": "8Gi"}}}, at(minutes=-60))
-    one = build.hvpa(spec, status)
+    hvpa = build.hvpa(spec, status)
     horizontal = build.hpa(2, 25, replicas=4)
-    found = build.decided(build.objects(one, build.workload(4), horizontal, build.vpa({"app": LARGER}), pods))
-    assert found.replicas is not None
-    assert found.replicas.target == 2
+    decision = build.decided(
+        build.objects(hvpa, build.workload(4), horizontal, build.vpa({"app": LARGER}), pods)
+    )
+    assert decision.replicas is not None
+    assert decision.replicas.target == 2

@@ -28,37 +28,45 @@ JOINT: dict[str, Any] = {
 
 def busy(utilization: int | None = 213, **spec: Any) -> Objects:
     """10 pods of 1 core, which is all that there may be. At 213 percent, of which 50 are wanted, 42.6 are needed."""
-    one = build.hvpa(build.merged(JOINT, spec))
+    hvpa = build.hvpa(build.merged(JOINT, spec))
     pods = build.workload(10, [build.container(requests={"cpu": "1", "memory": "1Gi"})])
-    return build.objects(one, pods, build.hpa(10, utilization, replicas=10), build.vpa(TARGETS))
+    return build.objects(hvpa, pods, build.hpa(10, utilization, replicas=10), build.vpa(TARGETS))
 
 
 def ready(decision: Decision) -> tuple[str, str, str]:
     """Status, reason and message of the condition Ready."""
-    found = decision.status.conditions[0]
-    assert found.type == "Ready"
-    return found.status, found.reason, found.message
+    condition = decision.status.conditions[0]
+    assert condition.type == "Ready"
+    return condition.status, condition.reason, condition.message
 
 
 def warned(decision: Decision) -> list[str]:
     """Warning events about saturation."""
-    return [one.message for one in decision.events if (one.type, one.reason) == ("Warning", "Saturated")]
+    return [
+        event.message for event in decision.events if (event.type, event.reason) == ("Warning", "Saturated")
+    ]
 
 
 def test_the_event_comes_once_and_small_moves_write_nothing() -> None:
-    seen = build.settled(busy())
+    objects = build.settled(busy())
     moved = busy(212)
     again = build.decided(
-        Objects(hvpa=seen.hvpa, workload=seen.workload, hpas=moved.hpas, vpas=seen.vpas, pods=seen.pods)
+        Objects(
+            hvpa=objects.hvpa,
+            workload=objects.workload,
+            hpas=moved.hpas,
+            vpas=objects.vpas,
+            pods=objects.pods,
+        )
     )
     assert ready(again)[1] == "Saturated"
     assert warned(again) == []
-    assert again.status.conditions == seen.hvpa.status.conditions
+    assert again.status.conditions == objects.hvpa.status.conditions
 
 
 def test_it_goes_when_demand_falls() -> None:
-    seen = build.settled(busy())
-    calm = build.objects(seen.hvpa, seen.workload, build.hpa(10, 40, replicas=10), build.vpa(TARGETS))
+    objects = build.settled(busy())
+    calm = build.objects(objects.hvpa, objects.workload, build.hpa(10, 40, replicas=10), build.vpa(TARGETS))
     assert ready(build.decided(calm))[1] == "Reconciled"
 
 
@@ -84,10 +92,10 @@ def test_base_usage_is_not_capacity() -> None:
 def test_present_sizes_are_no_need() -> None:
     # No recommender reports what is needed now, and a day's mean fits: too large pods prove no need.
     small = {"cpu": "1", "memory": "1Gi"}
-    seen = busy(None)
+    objects = busy(None)
     pods = build.workload(10, [build.container(requests={"cpu": "3", "memory": "1Gi"})])
-    seen = build.objects(seen.hvpa, pods, build.hpa(10, None, replicas=10), build.vpa({"app": small}))
-    decision = build.decided(seen)
+    objects = build.objects(objects.hvpa, pods, build.hpa(10, None, replicas=10), build.vpa({"app": small}))
+    decision = build.decided(objects)
     assert decision.joint is not None
     assert saturation(decision.joint) == ()
 
@@ -99,8 +107,8 @@ def test_present_sizes_are_no_need() -> None:
 def test_it_names_max_replicas_or_where_the_hpa_is_missing_the_current_number(
     spec: dict[str, Any], number: str
 ) -> None:
-    one = build.hvpa(build.merged(JOINT, spec), usually(16_000))
-    decision = build.decided(replace(busy(None), hvpa=one))
+    hvpa = build.hvpa(build.merged(JOINT, spec), usually(16_000))
+    decision = build.decided(replace(busy(None), hvpa=hvpa))
     assert decision.joint is not None
     assert saturation(decision.joint) == (
         f"app cpu: needs about 16 cores, but 10 replicas ({number}) of 1 core (maxAllowed) serve 10 cores",
@@ -112,6 +120,6 @@ def test_a_mode_that_changes_nothing_says_so_instead() -> None:
 
 
 def test_additive_knows_no_path_and_names_the_bound_of_the_size() -> None:
-    found = ready(build.decided(busy(blend="Additive")))
-    assert found[:2] == ("True", "Saturated")
-    assert found[2].startswith("app cpu: needs about 2 cores, but maxAllowed is 1 core")
+    condition = ready(build.decided(busy(blend="Additive")))
+    assert condition[:2] == ("True", "Saturated")
+    assert condition[2].startswith("app cpu: needs about 2 cores, but maxAllowed is 1 core")

@@ -122,11 +122,11 @@ def test_weight_based_scaling_intervals_without_an_overlap_need_no_order(
     spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
     assert spec is not None
     expected = {(3, 1): 40, (3, 7): 60, (4, 4): 100, (9, 1): 60, (10, 10): 100, (2, 9): 40, (6, 1): 60}
-    found = {
+    weights = {
         (replicas, desired): weight_at(spec, replicas, desired, BOUNDS, AvailableAxes()).percent
         for replicas, desired in expected
     }
-    assert found == expected
+    assert weights == expected
 
 
 def _nearest(intervals: list[tuple[int, int, int]], replicas: int, step: int) -> int | None:
@@ -151,7 +151,7 @@ def test_weight_based_scaling_intervals_of_100_use_the_nearest_weight_below_100(
     intervals = [(100, replicas, replicas)] + [
         (weight, start, start + more) for weight, start, more in ranges
     ]
-    spec = build.hvpa({"weightBasedScalingIntervals": [interval(*one) for one in intervals]}).spec
+    spec = build.hvpa({"weightBasedScalingIntervals": [interval(*entry) for entry in intervals]}).spec
     assert spec is not None
     weight = weight_at(spec, replicas, replicas + step, Bounds(1, 30), AvailableAxes()).percent
     nearest = _nearest(intervals, replicas, step)
@@ -210,6 +210,6 @@ def test_weight_of_an_axis_that_can_not_be_used_does_not_hold_the_other(
     """Out, all of the step is the HPA's; in, its interval's share."""
     silent = {"status": {"conditions": [{"type": "RecommendationProvided", "status": "False"}]}}
     hpa = build.hpa(desired, 200 if desired > 6 else 10, replicas=6)
-    one = build.hvpa({"weightBasedScalingIntervals": [{"vpaWeight": weight}], "replicas": desired})
-    decision = build.decided(build.objects(one, build.workload(6), hpa, build.vpa({"app": {}}, silent)))
+    hvpa = build.hvpa({"weightBasedScalingIntervals": [{"vpaWeight": weight}], "replicas": desired})
+    decision = build.decided(build.objects(hvpa, build.workload(6), hpa, build.vpa({"app": {}}, silent)))
     assert (build.counts(decision).target, decision.blocked) == (expected, ())

@@ -32,7 +32,7 @@ def seen(
     **rest: Any,
 ) -> Objects:
     """An Hvpa whose VPA targets `targets` of container `app` (or of each container), and whose HPA is content."""
-    by_name = targets if all(isinstance(one, Mapping) for one in targets.values()) else {"app": targets}
+    by_name = targets if all(isinstance(target, Mapping) for target in targets.values()) else {"app": targets}
     whole = build.merged({"weightBasedScalingIntervals": [{"vpaWeight": weight}]}, spec or {})
     change = rest.pop("workload", None)
     workload = rest.pop("target", None) or build.workload(3, containers or [app()], change)

@@ -99,11 +99,11 @@ def test_contested_second_time_within_an_hour_the_axis_waits(later: int) -> None
 
 def test_contested_wait_ends_and_the_change_is_made_again() -> None:
     made_again = at(minutes=-10)
-    found = SetBack(count=2, time=at(minutes=-4))
-    waiting = judge_contest(True, found, made_again, Clock(NOW))
+    set_back = SetBack(count=2, time=at(minutes=-4))
+    waiting = judge_contest(True, set_back, made_again, Clock(NOW))
     assert (waiting.until(up=True), waiting.until(up=False)) == (at(minutes=-3), at(minutes=1))
-    assert waiting.record == found
-    over = judge_contest(True, found, made_again, Clock(at(minutes=1)))
+    assert waiting.record == set_back
+    over = judge_contest(True, set_back, made_again, Clock(at(minutes=1)))
     assert over.after_step(at(minutes=1)) == SetBack(count=2, time=at(minutes=1))
 
 
@@ -146,8 +146,8 @@ def refusal(
 ) -> Refusal:
     """The record of a change that was refused so many minutes ago."""
     container, resource = key or (None, None)
-    found = RefusedChange(container=container, resource=resource, current=now, wanted=wanted)
-    return Refusal(count=count, time=at(minutes=-minutes), message="no", changes=(found,))
+    change = RefusedChange(container=container, resource=resource, current=now, wanted=wanted)
+    return Refusal(count=count, time=at(minutes=-minutes), message="no", changes=(change,))
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def scaling_both(cpu: str = "2") -> Objects:
     )
 
 
-def seen_of(one: Objects, now: dt.datetime = NOW) -> ScalableObservation:
-    return build.scalable(one, now)
+def seen_of(objects: Objects, now: dt.datetime = NOW) -> ScalableObservation:
+    return build.scalable(objects, now)
 
 
-def refused(one: Objects, axis: Any, message: str = "denied", now: dt.datetime = NOW) -> Decision:
+def refused(objects: Objects, axis: Any, message: str = "denied", now: dt.datetime = NOW) -> Decision:
     """The decision once the API server has refused this axis of the first one."""
-    seen = seen_of(one, now)
-    return decide(with_refusal(seen, decide(seen), axis, message))
+    observation = seen_of(objects, now)
+    return decide(with_refusal(observation, decide(observation), axis, message))
 
 
 def changes(decision: Decision) -> set[str]:
@@ -222,8 +222,8 @@ def annotation(decision: Decision) -> dict[str, Any]:
     """What is written to the workload's annotation."""
     assert decision.workload_patch is not None
     metadata: Any = decision.workload_patch.body["metadata"]
-    found: dict[str, Any] = json.loads(metadata["annotations"][LAST_APPLIED])
-    return found
+    record: dict[str, Any] = json.loads(metadata["annotations"][LAST_APPLIED])
+    return record
 
 
 def vertical_axis(decision: Decision) -> VerticalAxis:
@@ -233,9 +233,9 @@ def vertical_axis(decision: Decision) -> VerticalAxis:
 
 
 def test_refused_requests_leave_the_replicas_to_be_written_alone() -> None:
-    one = scaling_both()
-    assert changes(build.decided(one)) == {"replicas", "template"}
-    decision = refused(one, "vertical", POLICY)
+    objects = scaling_both()
+    assert changes(build.decided(objects)) == {"replicas", "template"}
+    decision = refused(objects, "vertical", POLICY)
     assert changes(decision) == {"replicas"}
     assert decision.applied == (("horizontal", "up"),)
     assert annotation(decision)["horizontal"]["appliedFrom"]["replicas"] == 5
@@ -268,46 +268,46 @@ def test_refused_conditions_say_what_by_whom_and_when_it_is_tried_again() -> Non
     error = decision.status.last_error
     assert error is not None
     assert (error.last_operation, error.last_update_time, error.description) == ("PatchWorkload", NOW, POLICY)
-    assert ("Warning", "Refused") in {(one.type, one.reason) for one in decision.events}
+    assert ("Warning", "Refused") in {(event.type, event.reason) for event in decision.events}
     assert decision.recheck_after == dt.timedelta(minutes=1)
 
 
 def test_refused_axes_are_both_reported() -> None:
-    seen = seen_of(scaling_both())
-    whole = decide(seen)
-    seen = with_refusal(seen, whole, "horizontal", "too many")
-    decision = decide(with_refusal(seen, whole, "vertical", "too large"))
+    observation = seen_of(scaling_both())
+    whole = decide(observation)
+    observation = with_refusal(observation, whole, "horizontal", "too many")
+    decision = decide(with_refusal(observation, whole, "vertical", "too large"))
     assert decision.workload_patch is None
     message = condition(decision, "Ready").message
     assert "to change replicas: too many" in message
     assert "to change requests: too large" in message
     assert decision.status.last_error is not None
-    assert {one.reason for one in decision.blocked} == {"Refused"}
+    assert {hold.reason for hold in decision.blocked} == {"Refused"}
 
 
-def after(one: Objects, decision: Decision) -> Objects:
+def after(objects: Objects, decision: Decision) -> Objects:
     """The objects once the decision was written; the HPA wants the replicas that there are."""
-    done = build.apply(one, decision)
+    done = build.apply(objects, decision)
     assert done.workload is not None
     count = done.workload.spec.replicas
     return replace(done, hpas=(build.hpa(desired=count, utilization=50, replicas=count),))
 
 
 def test_refused_waits_longer_each_time_and_ends_once_it_is_written() -> None:
-    one = scaling_both()
-    one = after(one, refused(one, "vertical"))
-    assert build.decided(one, at(seconds=59)).workload_patch is None
+    objects = scaling_both()
+    objects = after(objects, refused(objects, "vertical"))
+    assert build.decided(objects, at(seconds=59)).workload_patch is None
     now = at(minutes=1)
-    assert changes(build.decided(one, now)) == {"template"}
-    second = refused(one, "vertical", now=now)
+    assert changes(build.decided(objects, now)) == {"template"}
+    second = refused(objects, "vertical", now=now)
     assert second.workload_patch is None
     assert second.recheck_after == dt.timedelta(minutes=2)
     again = vertical_axis(second).refused
     assert again is not None
     assert again.count == 2
-    late = refused(one, "vertical", now=at(hours=3))
+    late = refused(objects, "vertical", now=at(hours=3))
     assert late.recheck_after == dt.timedelta(minutes=1), "hours later it is refused for the first time"
-    taken = build.decided(after(one, second), at(minutes=3))
+    taken = build.decided(after(objects, second), at(minutes=3))
     assert changes(taken) == {"template"}
     assert vertical_axis(taken).refused is None
     assert taken.status.last_error is None
@@ -315,35 +315,35 @@ def test_refused_waits_longer_each_time_and_ends_once_it_is_written() -> None:
 
 
 def test_refused_does_not_hold_another_recommendation() -> None:
-    one = scaling_both(cpu="3")
-    one = after(one, refused(one, "vertical"))
+    objects = scaling_both(cpu="3")
+    objects = after(objects, refused(objects, "vertical"))
     for cpu, patched in (("1800m", {"template"}), ("2900m", set[str]())):
-        lower = replace(one, vpas=(build.vpa({"app": {"cpu": cpu}}),))
+        lower = replace(objects, vpas=(build.vpa({"app": {"cpu": cpu}}),))
         assert changes(build.decided(lower, at(seconds=10))) == patched
 
 
 def test_refused_change_still_waits_when_another_is_refused_meanwhile() -> None:
-    one = scaling_both()
-    one = after(one, refused(one, "vertical"))
-    both = replace(one, vpas=(build.vpa({"app": {"cpu": "2", "memory": "3Gi"}}),))
+    objects = scaling_both()
+    objects = after(objects, refused(objects, "vertical"))
+    both = replace(objects, vpas=(build.vpa({"app": {"cpu": "2", "memory": "3Gi"}}),))
     decision = refused(both, "vertical", now=at(seconds=30))
     assert {held.resource for held in decision.blocked} == {"cpu", "memory"}
     assert {held.until for held in decision.blocked} == {at(seconds=30, minutes=2)}
     # Once the wait of the first is over, it was part of what was refused, or it is forgotten.
-    lone = replace(one, vpas=(build.vpa({"app": {"cpu": "1", "memory": "3Gi"}}),))
+    lone = replace(objects, vpas=(build.vpa({"app": {"cpu": "1", "memory": "3Gi"}}),))
     record = vertical_axis(refused(lone, "vertical", now=at(minutes=5))).refused
     assert record is not None
     assert [change.resource for change in record.changes] == ["memory"]
 
 
 def test_refused_holds_the_memory_of_a_starving_container_too() -> None:
-    one = build.objects(
+    objects = build.objects(
         vertical=build.vpa({"app": {"memory": "3Gi"}}),
         horizontal=build.hpa(),
         pods=[build.oom_killed(at(minutes=-1))],
     )
-    assert changes(build.decided(one)) == {"template"}
-    decision = refused(one, "vertical")
+    assert changes(build.decided(objects)) == {"template"}
+    decision = refused(objects, "vertical")
     assert decision.workload_patch is None
     assert [held.reason for held in decision.blocked] == ["Refused"]
 
@@ -351,15 +351,15 @@ def test_refused_holds_the_memory_of_a_starving_container_too() -> None:
 def test_refused_replicas_with_trajectory_make_pods_grow_at_once() -> None:
     """Not only after minutes, although the replicas are tried again in a minute."""
     spec = {**jointly.JOINT, "vpa": {"scaleUp": {"minChange": {"cpu": {"value": "1m"}}}}}
-    one = build.objects(
+    objects = build.objects(
         build.hvpa(spec),
         build.workload(replicas=3),
         jointly.hpa(3, jointly.utilization("cpu", 50, 150, "1500m")),
         build.vpa({"app": {"cpu": "1", "memory": "1Gi"}}),
     )
-    whole = build.decided(one)
+    whole = build.decided(objects)
     assert build.counts(whole).target > 3
-    decision = refused(one, "horizontal")
+    decision = refused(objects, "horizontal")
     assert build.counts(decision).target == 3
     assert decision.containers["app"].requests["cpu"] > whole.containers["app"].requests["cpu"]
 
@@ -391,13 +391,14 @@ FAILED: Final = RolledBack(
 def test_rolled_back_holds_the_size_that_failed_and_sizes_beyond_it(
     key: ResourceKey, wanted: int, waits: bool
 ) -> None:
-    found = rolled_back_until(FAILED, Clock(NOW), wanted, key)
-    assert found == (at(hours=23) if waits else None)
+    until = rolled_back_until(FAILED, Clock(NOW), wanted, key)
+    assert until == (at(hours=23) if waits else None)
     assert rolled_back_until(None, Clock(NOW), wanted, key) is None
 
 
 def test_rolled_back_count_starts_anew_long_after_the_last_failure() -> None:
-    found = [
-        rollbacks_after(one, Clock(at(hours=hours))) for one, hours in ((None, 0), (FAILED, 40), (FAILED, 48))
+    counts = [
+        rollbacks_after(rollback, Clock(at(hours=hours)))
+        for rollback, hours in ((None, 0), (FAILED, 40), (FAILED, 48))
     ]
-    assert found == [1, 2, 1]
+    assert counts == [1, 2, 1]

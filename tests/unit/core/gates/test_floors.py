@@ -123,13 +123,13 @@ def test_schedule_floor_stays_the_same_up_to_its_end() -> None:
     spec = spec_of(NINE, ALL_DAY, NOON, EVENING, BERLIN, GAP, entry("0 */5 * * *", "7h", 4, "Europe/Berlin"))
     for day in ("03-28T00:00", "10-24T00:00"):
         quarters = [utc(day) + dt.timedelta(minutes=15 * number) for number in range(4 * 24 * 3)]
-        states = [floor_state(spec, one) for one in quarters]
+        states = [floor_state(spec, quarter) for quarter in quarters]
         for index, state in enumerate(states):
             assert state.until is not None
             assert state.until > quarters[index]
             later = [
-                one.replicas
-                for at, one in zip(quarters, states, strict=True)
+                later_state.replicas
+                for at, later_state in zip(quarters, states, strict=True)
                 if quarters[index] < at < state.until
             ]
             assert set(later) <= {state.replicas}

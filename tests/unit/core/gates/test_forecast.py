@@ -39,7 +39,7 @@ def ten_to_five(when: dt.datetime) -> int:
 
 
 def text(values: Iterable[int | None]) -> str:
-    return " ".join("-" if one is None else str(one) for one in values)
+    return " ".join("-" if value is None else str(value) for value in values)
 
 
 def status(load: Load, days: float = 4, until: dt.datetime = NOW) -> dict[str, Any]:
@@ -54,9 +54,9 @@ def objects(needed: int, replicas: int, spec: dict[str, Any] | None = None, **re
 
 
 def record(decision: Decision) -> ForecastRecord:
-    found = decision.status.forecast
-    assert found is not None
-    return found
+    forecast = decision.status.forecast
+    assert forecast is not None
+    return forecast
 
 
 # --- the floor -------------------------------------------------------------------------------------------------------
@@ -201,10 +201,10 @@ def test_forecast_that_is_not_used_says_why(load: Load, days: float, message: st
 
 
 def test_a_forecast_from_the_memo_is_the_same_until_the_next_quarter_of_an_hour() -> None:
-    seen, memo = objects(2, 2, status=status(nine_to_five, 4)), Memo()
+    inputs, memo = objects(2, 2, status=status(nine_to_five, 4)), Memo()
     instants = [NOW, at(minutes=14), at(minutes=15)]
-    forecasts = [record(build.decided(seen, now, memo=memo)) for now in instants]
-    assert forecasts == [record(build.decided(seen, now)) for now in instants]
+    forecasts = [record(build.decided(inputs, now, memo=memo)) for now in instants]
+    assert forecasts == [record(build.decided(inputs, now)) for now in instants]
     assert outlook_of.__wrapped__ in memo  # type: ignore[attr-defined]
 
 
@@ -259,9 +259,9 @@ def test_forecast_leaves_a_target_of_0_replicas_alone() -> None:
 
 def test_forecast_where_nothing_is_scaled_says_so_and_keeps_its_record() -> None:
     known = status(ten_to_five)
-    found = record(build.decided(replace(objects(2, 2, status=known), workload=None)))
-    assert (found.message, found.replicas) == ("not used: HVPA scales nothing", None)
-    assert found.values == known["forecast"]["values"]
+    forecast = record(build.decided(replace(objects(2, 2, status=known), workload=None)))
+    assert (forecast.message, forecast.replicas) == ("not used: HVPA scales nothing", None)
+    assert forecast.values == known["forecast"]["values"]
 
 
 # --- what is recorded ------------------------------------------------------------------------------------------------
@@ -295,8 +295,8 @@ def recorded(samples: list[int], time: dt.datetime = LAST, values: str = "4 - 5"
 def test_forecast_records_one_value_per_quarter_of_an_hour(
     before: dict[str, Any], expected: tuple[Any, str]
 ) -> None:
-    found = record(build.decided(objects(6, 3, status=before)))
-    assert (found.samples, found.values, found.time) == (*expected, NOW)
+    forecast = record(build.decided(objects(6, 3, status=before)))
+    assert (forecast.samples, forecast.values, forecast.time) == (*expected, NOW)
 
 
 @pytest.mark.parametrize(
@@ -330,8 +330,8 @@ def test_forecast_measures_an_instant_once_and_looks_again_in_five_minutes() -> 
 def test_forecast_takes_no_sample_while_nothing_is_measured(spec: dict[str, Any]) -> None:
     silent = build.hpa(6, change={"status": {"currentMetrics": []}})
     measured = objects(6, 3, spec, status=recorded([4]))
-    found = record(build.decided(measured if spec else replace(measured, hpas=(silent,))))
-    assert (found.samples, found.values, found.time) == ((4,), "4 - 5", LAST)
+    forecast = record(build.decided(measured if spec else replace(measured, hpas=(silent,))))
+    assert (forecast.samples, forecast.values, forecast.time) == ((4,), "4 - 5", LAST)
 
 
 def test_forecast_with_trajectory_takes_no_sample_without_metrics() -> None:
@@ -357,18 +357,18 @@ def lived(
     known: dict[str, Any] | None = None,
 ) -> list[Decision]:
     """The decisions of these days, one in five minutes, of replicas that are always what was decided."""
-    found: list[Decision] = []
+    decisions: list[Decision] = []
     hvpa, replicas = build.hvpa({**SPEC, "weightBasedScalingIntervals": [{"vpaWeight": 0}]}, known), 2
     for index in range(int(days * DAY * 3)):
         now = start + index * dt.timedelta(minutes=5)
-        found.append(build.decided(replace(objects(load(now), replicas), hvpa=hvpa), now))
-        hvpa = build.with_status(hvpa, found[-1].status)
-        replicas = target(found[-1])
-    return found
+        decisions.append(build.decided(replace(objects(load(now), replicas), hvpa=hvpa), now))
+        hvpa = build.with_status(hvpa, decisions[-1].status)
+        replicas = target(decisions[-1])
+    return decisions
 
 
 def used(decisions: list[Decision]) -> list[bool]:
-    return [record(one).replicas is not None for one in decisions]
+    return [record(decision).replicas is not None for decision in decisions]
 
 
 def test_forecast_of_a_repeating_day_is_used_after_two_and_a_half_days() -> None:
@@ -382,9 +382,9 @@ def test_forecast_of_a_repeating_day_is_used_after_two_and_a_half_days() -> None
     assert size < 600, f"{size} characters"
 
 
-def _wire(one: Any) -> dict[str, Any]:
-    found: dict[str, Any] = to_wire(one)["forecast"]
-    return found
+def _wire(status: Any) -> dict[str, Any]:
+    forecast: dict[str, Any] = to_wire(status)["forecast"]
+    return forecast
 
 
 def test_forecast_is_no_longer_used_hours_after_the_load_stops() -> None:
@@ -418,14 +418,14 @@ def test_forecast_is_not_used_after_a_weekend_until_three_days_are_alike(day: st
     now = dt.datetime(
         2026, 11, 23 + ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun").index(day), 8, tzinfo=dt.UTC
     )
-    found = record(build.decided(objects(2, 2, status=status(office_week, 4, now)), now))
-    assert (found.replicas is not None) == used
+    forecast = record(build.decided(objects(2, 2, status=status(office_week, 4, now)), now))
+    assert (forecast.replicas is not None) == used
 
 
 def test_forecast_does_not_feed_itself() -> None:
     """The forecast holds 8 replicas, and half of them are enough from now on: that is what is recorded."""
     decisions = lived(lambda when: 4, 0.1, known=status(lambda when: 8))
-    assert {target(one) for one in decisions} == {8}
+    assert {target(decision) for decision in decisions} == {8}
     assert record(decisions[-1]).values.split()[-8:] == ["4"] * 8
 
 

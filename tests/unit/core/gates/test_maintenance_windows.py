@@ -112,6 +112,6 @@ def test_maintenance_window_state_does_not_depend_on_earlier_calls(seconds: list
     schedules = ("*/30 1-3 * * *", "0 2 * * *", "30 2 25 10 *", "0 */5 * * *")
     for schedule in schedules:
         kept = spec_of(cron(schedule, "20m", zone))
-        for one in seconds:
-            now = utc("10-24T00:00") + dt.timedelta(seconds=one)
+        for offset in seconds:
+            now = utc("10-24T00:00") + dt.timedelta(seconds=offset)
             assert window_state(kept, now) == window_state(spec_of(cron(schedule, "20m", zone)), now)

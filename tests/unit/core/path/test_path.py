@@ -368,8 +368,8 @@ def test_replicas_of_the_usual_point_are_kept_rather_than_larger_pods(
     path = path_of_weights((WeightInterval(0),), TEN, ((CPU, CORE), (MEMORY, SizeBounds(base=0))))
     start = path.point({CPU: 3000, MEMORY: 3 * GIB})
     assert start == Point(3, {CPU: 1000, MEMORY: GIB}, CPU, ())
-    found = path.present(start, {CPU: 1000, MEMORY: memory * GIB})
-    assert found == Point(replicas, {CPU: 1000, MEMORY: size * GIB}, MEMORY, ())
+    point = path.present(start, {CPU: 1000, MEMORY: memory * GIB})
+    assert point == Point(replicas, {CPU: 1000, MEMORY: size * GIB}, MEMORY, ())
 
 
 def test_paths_of_the_same_arguments_are_equal() -> None:

@@ -27,9 +27,9 @@ def objects(
 ) -> Objects:
     """An Hvpa without a VPA, whose `spec.replicas` is `scale_replicas`."""
     horizontal = {"weightBasedScalingIntervals": None, "vpa": {"deploy": False}}
-    one = build.hvpa({"replicas": scale_replicas, **horizontal, **(spec or {})})
-    one = build.with_status(one, status) if status is not None else one
-    return build.objects(one, build.workload(replicas), hpa, **rest)
+    hvpa = build.hvpa({"replicas": scale_replicas, **horizontal, **(spec or {})})
+    hvpa = build.with_status(hvpa, status) if status is not None else hvpa
+    return build.objects(hvpa, build.workload(replicas), hpa, **rest)
 
 
 def decide(hpa: Hpa | None = None, *args: Any, **rest: Any) -> Decision:
@@ -185,9 +185,9 @@ def test_the_tolerance_is_the_behaviors(behavior: Mapping[str, Any], utilization
 
 
 def test_the_tolerance_is_a_setting_of_the_controller_manager() -> None:
-    seen = objects(build.hpa(5, 65))
-    assert view(build.decided(seen)) == 4
-    assert view(build.decided(seen, settings=Settings(hpa_tolerance_ppm=300_000))) == 3
+    inputs = objects(build.hpa(5, 65))
+    assert view(build.decided(inputs)) == 4
+    assert view(build.decided(inputs, settings=Settings(hpa_tolerance_ppm=300_000))) == 3
 
 
 # --- an HPA that can't be used ---------------------------------------------------------------------------------------
@@ -257,8 +257,8 @@ def test_an_hpa_with_too_many_metrics_has_no_say() -> None:
 
 def test_the_other_axis_goes_on_without_it() -> None:
     hpa = build.hpa(1, 10, change={"status": INACTIVE})
-    seen = build.objects(horizontal=hpa, vertical=build.vpa({"app": {"cpu": "3", "memory": "1Gi"}}))
-    assert build.decided(seen).containers["app"].requests["cpu"] == 2000  # 1 + (3 - 1) x 0.5
+    inputs = build.objects(horizontal=hpa, vertical=build.vpa({"app": {"cpu": "3", "memory": "1Gi"}}))
+    assert build.decided(inputs).containers["app"].requests["cpu"] == 2000  # 1 + (3 - 1) x 0.5
 
 
 # --- `spec.replicas` -------------------------------------------------------------------------------------------------
@@ -324,8 +324,8 @@ def test_spec_replicas_holds_a_count_inside_the_bounds(
 
 
 def test_without_an_hpa_of_ours_spec_replicas_is_left_alone() -> None:
-    one = build.hvpa({"replicas": None, "hpa": {"deploy": False}})
-    assert build.decided(build.objects(one)).scale_replicas is None
+    hvpa = build.hvpa({"replicas": None, "hpa": {"deploy": False}})
+    assert build.decided(build.objects(hvpa)).scale_replicas is None
 
 
 NAMED = {"hpa": {"deploy": False, "name": "other"}}

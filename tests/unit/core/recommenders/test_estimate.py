@@ -28,21 +28,21 @@ from tests.unit.core.trajectory.jointly import Reading, app, external, state, ut
 MEASURED = value("cpu", "500m", "1")
 
 
-def demands(seen: Objects) -> tuple[tuple[MetricDemand, ...], bool]:
-    found = build.scalable(seen)
-    clock = Clock(found.now)
-    return metric_demands(found, readings_of(found, seen.hpas[0], clock), clock)
+def demands(objects: Objects) -> tuple[tuple[MetricDemand, ...], bool]:
+    observation = build.scalable(objects)
+    clock = Clock(observation.now)
+    return metric_demands(observation, readings_of(observation, objects.hpas[0], clock), clock)
 
 
 def demand(reading: Reading, replicas: int = 4, **rest: Any) -> MetricDemand:
-    (found,), missing = demands(state(replicas, readings=[reading], **rest))
+    (metric_demand,), missing = demands(state(replicas, readings=[reading], **rest))
     assert not missing
-    return found
+    return metric_demand
 
 
 def desired(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> DesiredReplicas:
-    seen = state(replicas, readings=readings, **rest)
-    return trusted_replicas(seen.hpas[0], build.scalable(seen), Bounds(1, 10), Clock(NOW))
+    objects = state(replicas, readings=readings, **rest)
+    return trusted_replicas(objects.hpas[0], build.scalable(objects), Bounds(1, 10), Clock(NOW))
 
 
 def test_an_average_value_is_absolute_and_has_what_a_pod_is_meant_to_use() -> None:
@@ -55,9 +55,9 @@ def test_an_average_value_is_absolute_and_has_what_a_pod_is_meant_to_use() -> No
 
 
 def test_a_utilization_is_of_the_pods_as_they_are_and_of_their_requests() -> None:
-    found = demand(utilization("cpu", 50, 80, "801m"))
+    metric_demand = demand(utilization("cpu", 50, 80, "801m"))
     # 4 pods use 3204m; at half of their requests that takes 6408m of them
-    assert found == MetricDemand("cpu", 6_400_000, False, 100_000, "cpu", "", 6408, None, 4, 50, 801)
+    assert metric_demand == MetricDemand("cpu", 6_400_000, False, 100_000, "cpu", "", 6408, None, 4, 50, 801)
     assert demand(utilization("cpu", 50, 80, None)).requested is None
     assert demand(utilization("cpu", 50, 80, "a lot")).requested is None
 
@@ -70,8 +70,8 @@ def test_a_target_that_makes_no_sense_calls_for_nothing() -> None:
 
 @pytest.mark.parametrize(("kind", "absolute"), [("AverageValue", True), ("Value", False)])
 def test_what_is_no_resource_counts_pods(kind: str, absolute: bool) -> None:
-    found = demand(external("10", "25", kind=kind))
-    assert found == MetricDemand("External queue", 10_000_000, absolute, 100_000, counted=4)
+    metric_demand = demand(external("10", "25", kind=kind))
+    assert metric_demand == MetricDemand("External queue", 10_000_000, absolute, 100_000, counted=4)
 
 
 def test_an_external_average_is_over_the_pods_that_there_are() -> None:
@@ -93,9 +93,9 @@ def test_an_external_average_is_over_the_pods_that_there_are() -> None:
 def test_only_pods_that_have_been_ready_for_a_metric_window_are_measured(
     since: list[float], ready: int, counted: int
 ) -> None:
-    pods = [pod(number, one) for number, one in enumerate(since)]
-    found = demand(MEASURED, 5, pods=pods, workload={"status": {"readyReplicas": ready}})
-    assert found.pods == counted * 2 * MICRO
+    pods = [pod(number, seconds) for number, seconds in enumerate(since)]
+    metric_demand = demand(MEASURED, 5, pods=pods, workload={"status": {"readyReplicas": ready}})
+    assert metric_demand.pods == counted * 2 * MICRO
 
 
 def pod(number: int, since: float, ready: bool = True, started: float = -60) -> Pod:
@@ -135,10 +135,10 @@ def test_where_no_pod_is_seen_as_many_count_as_the_workload_reports(
 
 
 def test_where_all_are_too_young_the_last_recommendation_counts() -> None:
-    found = desired([MEASURED], 2, pods=[pod(0, -10), pod(1, -5)])
-    assert (found.replicas, found.demands) == (2, ())
-    assert found.unknown is not None
-    assert found.unknown.until == at(seconds=20)
+    desired_replicas = desired([MEASURED], 2, pods=[pod(0, -10), pod(1, -5)])
+    assert (desired_replicas.replicas, desired_replicas.demands) == (2, ())
+    assert desired_replicas.unknown is not None
+    assert desired_replicas.unknown.until == at(seconds=20)
 
 
 @pytest.mark.parametrize(("seconds", "measured"), [([-29, -10], False), ([-30, -10], True), ([], True)])
@@ -146,16 +146,16 @@ def test_where_all_are_too_young_the_last_recommendation_counts() -> None:
 def test_when_the_first_of_pods_that_are_all_too_young_is_measured(
     seconds: list[float], measured: bool, is_joint: bool
 ) -> None:
-    pods = [pod(number, one) for number, one in enumerate(seconds)]
+    pods = [pod(number, since) for number, since in enumerate(seconds)]
     spec = {} if is_joint else {"blend": "Additive"}
-    found = build.scalable(state(2, readings=[MEASURED], pods=pods, spec=spec))
+    observation = build.scalable(state(2, readings=[MEASURED], pods=pods, spec=spec))
     expected = None if measured or not is_joint else at(seconds=1)
-    assert measured_from(found, Clock(NOW)) == expected
+    assert measured_from(observation, Clock(NOW)) == expected
 
 
 def test_a_metric_without_a_value_is_reported() -> None:
-    found, missing = demands(state(4, readings=[value("memory", "1Gi", None), MEASURED]))
-    assert [one.label for one in found] == ["cpu"]
+    known_demands, missing = demands(state(4, readings=[value("memory", "1Gi", None), MEASURED]))
+    assert [metric_demand.label for metric_demand in known_demands] == ["cpu"]
     assert missing
     assert demands(state(4)) == ((), True)
 
@@ -166,8 +166,8 @@ def test_the_tolerance_is_the_hpas_own_for_scaling_out() -> None:
 
 
 def test_a_demand_for_fewer_pods_requests_less() -> None:
-    found = demand(utilization("cpu", 50, 80, "801m"))
-    half = found.scaled(3_200_000)
+    metric_demand = demand(utilization("cpu", 50, 80, "801m"))
+    half = metric_demand.scaled(3_200_000)
     assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
     assert demand(MEASURED).scaled(5).requested is None
     nothing = demand(utilization("cpu", 50, 0, "0")).scaled(2 * MICRO)
@@ -176,27 +176,27 @@ def test_a_demand_for_fewer_pods_requests_less() -> None:
 
 # --- what the HPA stands by ------------------------------------------------------------------------------------------
 def test_where_the_desired_replicas_are_what_the_metrics_call_for_fractions_count() -> None:
-    found = desired([value("cpu", "500m", "800m"), utilization("memory", 50, 20, "200Mi")])
-    assert found.replicas == 7
-    assert [one.pods for one in found.demands] == [6_400_000, 1_600_000]
-    assert found.measured == found.demands
-    assert found.held == ()
+    desired_replicas = desired([value("cpu", "500m", "800m"), utilization("memory", 50, 20, "200Mi")])
+    assert desired_replicas.replicas == 7
+    assert [metric_demand.pods for metric_demand in desired_replicas.demands] == [6_400_000, 1_600_000]
+    assert desired_replicas.measured == desired_replicas.demands
+    assert desired_replicas.held == ()
 
 
 def test_where_the_hpa_wants_less_its_desired_replicas_count_whole() -> None:
     readings = [value("cpu", "500m", "800m"), value("memory", "1Gi", "1400Mi")]
-    found = desired(readings, desired=5, hpa={"spec": {"behavior": {}}})
-    assert found.replicas == 5
-    assert [one.pods for one in found.demands] == [5 * MICRO, 5 * MICRO]
-    assert [one.pods for one in found.measured] == [6_400_000, 5_468_750]
-    assert found.held == ()
+    desired_replicas = desired(readings, desired=5, hpa={"spec": {"behavior": {}}})
+    assert desired_replicas.replicas == 5
+    assert [metric_demand.pods for metric_demand in desired_replicas.demands] == [5 * MICRO, 5 * MICRO]
+    assert [metric_demand.pods for metric_demand in desired_replicas.measured] == [6_400_000, 5_468_750]
+    assert desired_replicas.held == ()
 
 
 def test_where_the_hpa_wants_more_its_desired_replicas_hold_replicas_and_is_no_demand() -> None:
-    found = desired([value("cpu", "500m", "250m"), value("memory", "1Gi", "100Mi")], desired=4)
-    assert found.replicas == 4
-    assert [one.pods for one in found.demands] == [2 * MICRO, 390_625]
-    assert [one.pods for one in found.held] == [4 * MICRO, 390_625]
+    desired_replicas = desired([value("cpu", "500m", "250m"), value("memory", "1Gi", "100Mi")], desired=4)
+    assert desired_replicas.replicas == 4
+    assert [metric_demand.pods for metric_demand in desired_replicas.demands] == [2 * MICRO, 390_625]
+    assert [metric_demand.pods for metric_demand in desired_replicas.held] == [4 * MICRO, 390_625]
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_where_the_hpa_wants_more_its_desired_replicas_hold_replicas_and_is_no_d
     ],
 )
 def test_an_absolute_metric_that_is_measured_is_never_stale(readings: list[Reading], never: bool) -> None:
-    seen = state(4, readings=readings)
-    found = build.scalable(seen)
-    assert is_never_stale(readings_of(found, seen.hpas[0], Clock(NOW))) is never
+    objects = state(4, readings=readings)
+    observation = build.scalable(objects)
+    assert is_never_stale(readings_of(observation, objects.hpas[0], Clock(NOW))) is never
 
 
 def test_more_than_present_and_estimate_is_believed_where_no_metric_is_ever_stale() -> None:
@@ -224,14 +224,19 @@ def test_more_than_present_and_estimate_is_believed_where_no_metric_is_ever_stal
 
 
 def test_a_silent_hpa_demands_nothing() -> None:
-    found = desired([], desired=4)
-    assert (found.replicas, found.demands, found.measured, found.unmeasured) == (None, (), (), False)
+    desired_replicas = desired([], desired=4)
+    assert (
+        desired_replicas.replicas,
+        desired_replicas.demands,
+        desired_replicas.measured,
+        desired_replicas.unmeasured,
+    ) == (None, (), (), False)
 
 
 def test_an_additive_decision_asks_for_no_demands() -> None:
-    seen = state(4, [app("1")], [MEASURED], spec={"blend": "Additive"})
-    found = trusted_replicas(seen.hpas[0], build.scalable(seen), Bounds(1, 10), Clock(NOW))
-    assert (found.replicas, found.demands, found.measured) == (8, (), ())
+    objects = state(4, [app("1")], [MEASURED], spec={"blend": "Additive"})
+    desired_replicas = trusted_replicas(objects.hpas[0], build.scalable(objects), Bounds(1, 10), Clock(NOW))
+    assert (desired_replicas.replicas, desired_replicas.demands, desired_replicas.measured) == (8, (), ())
 
 
 # --- pods of other owners --------------------------------------------------------------------------------------------
@@ -243,20 +248,24 @@ def with_job(blend: str, hpa_wants: int, measured: int) -> DesiredReplicas:
     own = [build.pod(f"web-{index}") for index in range(4)]
     job = build.pod("import-1", change={"metadata": {"ownerReferences": [JOB]}})
     hpa = build.hpa(hpa_wants, utilization=measured, replicas=4)
-    one = build.hvpa({"blend": blend, "replicas": hpa_wants})
-    seen = build.scalable(build.objects(one, build.workload(4), hpa, build.vpa(), [*own, job]))
-    return trusted_replicas(hpa, seen, Bounds(1, 10), Clock(NOW))
+    hvpa = build.hvpa({"blend": blend, "replicas": hpa_wants})
+    observation = build.scalable(build.objects(hvpa, build.workload(4), hpa, build.vpa(), [*own, job]))
+    return trusted_replicas(hpa, observation, Bounds(1, 10), Clock(NOW))
 
 
 @pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
 def test_the_hpa_counts_a_pod_of_a_job_by_its_labels_and_is_believed(blend: str) -> None:
-    found = with_job(blend, 8, 80)
-    assert (found.replicas, found.problem, found.scale_replicas) == (8, None, None)
+    desired_replicas = with_job(blend, 8, 80)
+    assert (desired_replicas.replicas, desired_replicas.problem, desired_replicas.scale_replicas) == (
+        8,
+        None,
+        None,
+    )
 
 
 def test_demand_is_that_of_the_workloads_own_pods() -> None:
-    (found,) = with_job("Trajectory", 8, 80).demands
-    assert found.pods == 6_400_000
+    (metric_demand,) = with_job("Trajectory", 8, 80).demands
+    assert metric_demand.pods == 6_400_000
 
 
 # --- pods that failed -------------------------------------------------------------------------------------------------
@@ -266,7 +275,7 @@ def test_pods_that_failed_lately_count_as_full(failed: int, replicas: int, mode:
     """10 pods use a fifth of their target in the mean."""
     pods = [build.oom_killed(at(minutes=-9), f"web-{index}") for index in range(failed)]
     pods += [build.pod(f"web-{index}") for index in range(failed, 10)]
-    seen = state(10, readings=[value("memory", "1Gi", "200Mi")], spec={"blend": "Additive"}, pods=pods)
-    found = build.scalable(seen)
+    objects = state(10, readings=[value("memory", "1Gi", "200Mi")], spec={"blend": "Additive"}, pods=pods)
+    observation = build.scalable(objects)
     trust = trusted_replicas if mode == "Apply" else measured_replicas
-    assert trust(seen.hpas[0], found, Bounds(1, 10), Clock(NOW)).replicas == replicas
+    assert trust(objects.hpas[0], observation, Bounds(1, 10), Clock(NOW)).replicas == replicas

@@ -30,8 +30,10 @@ TWO_GIB = 2_147_484_000
 def vpa(upper: str = "200Gi", target: str = "250Mi", resource: str = "memory", **more: Any) -> Vpa:
     """A VPA that has recommended for weeks; `more`: further fields of the recommendation, of this resource."""
     bounds = {"target": target, "uncappedTarget": target, "upperBound": upper} | more
-    one = {"containerName": "app"} | {field: {resource: amount} for field, amount in bounds.items()}
-    return build.vpa(change={"status": {"recommendation": {"containerRecommendations": [one]}}})
+    recommendation = {"containerName": "app"} | {
+        field: {resource: amount} for field, amount in bounds.items()
+    }
+    return build.vpa(change={"status": {"recommendation": {"containerRecommendations": [recommendation]}}})
 
 
 def workload(memory: str = "3Gi") -> Any:
@@ -40,10 +42,10 @@ def workload(memory: str = "3Gi") -> Any:
     return build.workload(3, [container])
 
 
-def seen(one: Vpa, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None) -> Objects:
+def seen(vpa: Vpa, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None) -> Objects:
     at_once = {"scaleDown": {"stabilizationDuration": "1s"}}
     whole = build.merged({"weightBasedScalingIntervals": [{"vpaWeight": 100}], "vpa": at_once}, spec or {})
-    return build.objects(build.hvpa(whole, status), workload(), None, one)
+    return build.objects(build.hvpa(whole, status), workload(), None, vpa)
 
 
 def memory_of(decision: Decision) -> tuple[int, int]:
@@ -53,8 +55,8 @@ def memory_of(decision: Decision) -> tuple[int, int]:
 
 def held(decision: Decision) -> list[tuple[str, str, str | None]]:
     return [
-        (one.axis, one.reason, None if one.until is None else one.until.strftime("%H:%M:%S"))
-        for one in decision.blocked
+        (hold.axis, hold.reason, None if hold.until is None else hold.until.strftime("%H:%M:%S"))
+        for hold in decision.blocked
     ]
 
 
@@ -86,18 +88,18 @@ def test_min_history_holds_request_and_limit_where_history_was_lost(
     spec: dict[str, Any], target: str, upper: str
 ) -> None:
     if "deploy" in spec.get("vpa", {}):
-        one = seen(build.decoded(Vpa, _without_owner(vpa(upper, target))), spec)
+        objects = seen(build.decoded(Vpa, _without_owner(vpa(upper, target))), spec)
     else:
-        one = seen(vpa(upper, target), spec)
-    decision = build.decided(one)
+        objects = seen(vpa(upper, target), spec)
+    decision = build.decided(objects)
     assert memory_of(decision) == (3 * GIB, 4 * GIB)
     assert ("vertical", "MinHistory") in [entry[:2] for entry in held(decision)]
     condition = build.condition(decision, "VpaActive")
     assert (condition.status, condition.reason) == ("True", "LostHistory")
 
 
-def _without_owner(one: Vpa) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(one))
+def _without_owner(vpa: Vpa) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(vpa))
     document["metadata"].pop("ownerReferences", None)
     return document
 
@@ -118,7 +120,7 @@ def test_min_history_that_is_over_lets_requests_be_lowered() -> None:
     assert memory_of(decision)[0] < 3 * GIB, (
         "an hour is over, although the bound is as it was: peaks are rare"
     )
-    assert [one.short_since for one in axis(decision).history] == [None]
+    assert [record.short_since for record in axis(decision).history] == [None]
 
 
 def test_min_history_ends_at_once_when_the_history_is_back() -> None:
@@ -154,20 +156,22 @@ def test_min_history_of_the_spec_says_how_much_is_enough(min_history: str, is_lo
 
 
 def policy(**bounds: str) -> dict[str, Any]:
-    one = {"containerName": "app"} | {field: {"memory": amount} for field, amount in bounds.items()}
-    return {"spec": {"resourcePolicy": {"containerPolicies": [one]}}}
+    container_policy = {"containerName": "app"} | {
+        field: {"memory": amount} for field, amount in bounds.items()
+    }
+    return {"spec": {"resourcePolicy": {"containerPolicies": [container_policy]}}}
 
 
 def capped(upper: str, target: str, uncapped: str | None = None, **bounds: str) -> Objects:
     """A VPA with a policy of its own, which the Hvpa's template has as well."""
-    one = vpa(upper, target, **({} if uncapped is None else {"uncappedTarget": uncapped}))
-    change = build.merged(policy(**bounds), {"status": {"recommendation": _recommendation(one)}})
+    source_vpa = vpa(upper, target, **({} if uncapped is None else {"uncappedTarget": uncapped}))
+    change = build.merged(policy(**bounds), {"status": {"recommendation": _recommendation(source_vpa)}})
     return seen(build.vpa(change=change), {"vpa": {"template": policy(**bounds)}})
 
 
-def _recommendation(one: Vpa) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(one.status.recommendation)
-    return found
+def _recommendation(vpa: Vpa) -> dict[str, Any]:
+    recommendation: dict[str, Any] = msgspec.to_builtins(vpa.status.recommendation)
+    return recommendation
 
 
 def test_min_history_is_judged_by_an_upper_bound_capped_by_max_allowed() -> None:
@@ -192,10 +196,10 @@ def test_min_history_compares_a_target_at_min_allowed_by_its_uncapped_target() -
 def test_min_history_is_one_for_both_resources() -> None:
     """The bound of memory is capped by a flag; that of CPU is not."""
     bounds = {"target": ("250Mi", "25m"), "uncappedTarget": ("250Mi", "25m"), "upperBound": ("2Gi", "30")}
-    one: dict[str, Any] = {"containerName": "app"}
-    one |= {field: {"memory": memory, "cpu": cpu} for field, (memory, cpu) in bounds.items()}
-    found = build.vpa(change={"status": {"recommendation": {"containerRecommendations": [one]}}})
-    decision = build.decided(seen(found))
+    recommendation: dict[str, Any] = {"containerName": "app"}
+    recommendation |= {field: {"memory": memory, "cpu": cpu} for field, (memory, cpu) in bounds.items()}
+    vpa = build.vpa(change={"status": {"recommendation": {"containerRecommendations": [recommendation]}}})
+    decision = build.decided(seen(vpa))
     assert memory_of(decision)[0] == 3 * GIB
     assert decision.containers["app"].requests["cpu"] == 500
 
@@ -216,7 +220,8 @@ def test_min_history_starts_anew_when_the_bound_jumps_tenfold() -> None:
 def test_min_history_does_not_hold_a_raise_of_memory_that_ran_out() -> None:
     containers = workload().spec.template.spec.containers
     own = [
-        build.container("app", dict(one.resources.requests), dict(one.resources.limits)) for one in containers
+        build.container("app", dict(container.resources.requests), dict(container.resources.limits))
+        for container in containers
     ]
     pods = [
         build.oom_killed(build.NOW - dt.timedelta(minutes=1), "web-0", containers=own),
@@ -259,7 +264,7 @@ def test_what_a_flag_of_the_recommender_cut_stays_cut() -> None:
 
 
 def test_what_a_named_vpas_policy_cut_stays_cut() -> None:
-    one = build.vpa(
+    named_vpa = build.vpa(
         change=build.merged(
             policy(maxAllowed="3Gi"),
             {
@@ -269,22 +274,22 @@ def test_what_a_named_vpas_policy_cut_stays_cut() -> None:
         )
     )
     spec = JOINT | {"vpa": {"deploy": False, "name": "web"}}
-    assert memory_of(build.decided(seen(one, spec)))[0] <= 3 * GIB + 1000
+    assert memory_of(build.decided(seen(named_vpa, spec)))[0] <= 3 * GIB + 1000
 
 
 # --- the ratio ----------------------------------------------------------------------------------------------------
 @given(st.floats(1 / 1440, 30), st.integers(25, 10**7))
 def test_the_days_of_a_history_are_those_of_the_recommenders_formula(days: float, target: int) -> None:
     upper = int(target * upper_factor(days))
-    (one,) = bound_ratios(vpa(f"{upper}m", f"{target}m", "cpu"))
-    assert one.ratio >= upper / target * 0.999
-    assert one.ratio <= max(1.0, upper / target) * 2**0.25 * 1.001
+    (bound,) = bound_ratios(vpa(f"{upper}m", f"{target}m", "cpu"))
+    assert bound.ratio >= upper / target * 0.999
+    assert bound.ratio <= max(1.0, upper / target) * 2**0.25 * 1.001
 
 
 @given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12))
 def test_bounds_that_are_no_quantities_say_nothing(upper: str, target: str, uncapped: str) -> None:
-    for one in bound_ratios(vpa(upper, target, uncappedTarget=uncapped)):
-        assert one.ratio >= 1
+    for bound in bound_ratios(vpa(upper, target, uncappedTarget=uncapped)):
+        assert bound.ratio >= 1
 
 
 @given(
@@ -313,7 +318,7 @@ def test_min_history_is_the_longest_wait_after_the_last_change_of_the_bounds(
 def test_a_container_that_is_gone_is_forgotten() -> None:
     known = (TrustedHistory(container="gone", ratio=2),)
     records, _ = view_history(known, [BoundRatio("app", 2)], HOUR, Clock(build.NOW))
-    assert [one.container for one in records] == ["app"]
+    assert [record.container for record in records] == ["app"]
 
 
 def test_a_ratio_that_halves_is_written_down_and_a_smaller_fall_is_not() -> None:

@@ -17,9 +17,9 @@ HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 TOLERATED = {"stabilizationWindowSeconds": 60, "tolerance": "0.05"}
 
 
-def body_of(one: HvpaObject, kind: Any = HPA, name: str = "web") -> dict[str, Any]:
-    assert one.spec is not None
-    return document(kind, name, one.metadata, one.spec)
+def body_of(hvpa: HvpaObject, kind: Any = HPA, name: str = "web") -> dict[str, Any]:
+    assert hvpa.spec is not None
+    return document(kind, name, hvpa.metadata, hvpa.spec)
 
 
 def of_hpa(**spec: Any) -> HvpaObject:
@@ -27,13 +27,13 @@ def of_hpa(**spec: Any) -> HvpaObject:
     return build.hvpa({"hpa": {"template": {"spec": spec}}})
 
 
-def hash_of(one: HvpaObject, name: str = "web") -> str:
-    return str(body_of(one, name=name)["metadata"]["annotations"][TEMPLATE_HASH])
+def hash_of(hvpa: HvpaObject, name: str = "web") -> str:
+    return str(body_of(hvpa, name=name)["metadata"]["annotations"][TEMPLATE_HASH])
 
 
-def spec_of(one: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
-    found: dict[str, Any] = body_of(one, kind)["spec"]
-    return found
+def spec_of(hvpa: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
+    spec: dict[str, Any] = body_of(hvpa, kind)["spec"]
+    return spec
 
 
 def test_the_hpa_is_the_template_pointed_at_the_hvpa() -> None:
@@ -68,10 +68,10 @@ def test_the_hpas_own_memory_is_switched_off_unless_the_user_sets_behavior() -> 
 def test_in_a_joint_decision_the_hpa_keeps_its_memory_for_scaling_in(wait: str | None, window: int) -> None:
     down = {} if wait is None else {"stabilizationDuration": wait}
     spec = {"blend": "Trajectory", "hpa": {"scaleDown": down}}
-    found = spec_of(build.hvpa(spec))["behavior"]
+    behavior = spec_of(build.hvpa(spec))["behavior"]
     neutral = spec_of(build.hvpa())["behavior"]
-    assert found["scaleUp"] == neutral["scaleUp"]
-    assert found["scaleDown"] == {**neutral["scaleDown"], "stabilizationWindowSeconds": window}
+    assert behavior["scaleUp"] == neutral["scaleUp"]
+    assert behavior["scaleDown"] == {**neutral["scaleDown"], "stabilizationWindowSeconds": window}
     own = {"template": {"spec": {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 7}}}}}
     kept = spec_of(build.hvpa({"blend": "Trajectory", "hpa": own}))["behavior"]
     assert kept == {"scaleDown": {"stabilizationWindowSeconds": 7}}

@@ -64,8 +64,8 @@ def changes(decision: Decision, kind: OwnedKind = HPA) -> list[tuple[str, str]]:
 
 
 def active(decision: Decision, kind: str = "HpaActive") -> tuple[str, str]:
-    found = build.condition(decision, kind)
-    return found.status, found.reason
+    condition = build.condition(decision, kind)
+    return condition.status, condition.reason
 
 
 def warnings(decision: Decision) -> list[str]:
@@ -284,7 +284,7 @@ def test_an_hpa_of_another_hvpa_that_does_not_go_is_foreign(
     others: tuple[OtherHvpa, ...], metadata: Mapping[str, Any]
 ) -> None:
     assert OWNER.spec is not None
-    found = resolve(OwnerRules(HPA, OWNER.metadata, OWNER.spec, (lookers_hpa(**metadata),), others))
-    assert found.problem is not None
-    assert found.problem.reason == "ForeignHpa"
-    assert found.changes == ()
+    recommender = resolve(OwnerRules(HPA, OWNER.metadata, OWNER.spec, (lookers_hpa(**metadata),), others))
+    assert recommender.problem is not None
+    assert recommender.problem.reason == "ForeignHpa"
+    assert recommender.changes == ()

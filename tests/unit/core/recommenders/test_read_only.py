@@ -78,12 +78,12 @@ def decide(
     others: Sequence[OtherHvpa] = (),
     **rest: Any,
 ) -> Decision:
-    seen = build.objects(owner, **rest)
-    return build.decided(replace(seen, hpas=tuple(hpas), vpas=tuple(vpas), others=tuple(others)))
+    objects = build.objects(owner, **rest)
+    return build.decided(replace(objects, hpas=tuple(hpas), vpas=tuple(vpas), others=tuple(others)))
 
 
 def message(decision: Decision, kind: str = "HpaActive") -> str:
-    return next(one.message for one in decision.status.conditions if one.type == kind)
+    return next(condition.message for condition in decision.status.conditions if condition.type == kind)
 
 
 def other(
@@ -110,8 +110,8 @@ def test_an_hpa_that_scales_the_workload_is_read_as_it_is(mode: str, metadata: M
 
 @pytest.mark.parametrize("written", [None, 0, 9])
 def test_no_hpa_writes_to_the_hvpa_so_its_own_count_does_not_matter(written: int | None) -> None:
-    one = hpa(change={"status": {"desiredReplicas": 9}}, **FREE)
-    decision = decide(looking({"replicas": written}), [one])
+    unowned_hpa = hpa(change={"status": {"desiredReplicas": 9}}, **FREE)
+    decision = decide(looking({"replicas": written}), [unowned_hpa])
     assert build.counts(decision).hpa == 6, "not the 9 that its behaviour may hold"
     assert decision.scale_replicas is None
     assert "correction" not in to_wire(decision.status)["axes"].get("horizontal", {})
@@ -353,25 +353,25 @@ def test_nothing_that_exists_is_changed_but_its_own_that_only_recommends(
     hpas: list[Hpa],
     vpas: list[Vpa],
     others: list[OtherHvpa],
-    seen: Objects,
+    objects: Objects,
 ) -> None:
-    owner = replace(looking(spec, mode), status=seen.hvpa.status)
-    found = {"hpas": tuple(hpas), "vpas": tuple(vpas), "others": tuple(others)}
-    decision = build.decided(replace(seen, hvpa=owner, **found))  # type: ignore[arg-type]
+    owner = replace(looking(spec, mode), status=objects.hvpa.status)
+    existing_objects = {"hpas": tuple(hpas), "vpas": tuple(vpas), "others": tuple(others)}
+    decision = build.decided(replace(objects, hvpa=owner, **existing_objects))  # type: ignore[arg-type]
     assert decision.workload_patch is None
-    known: dict[tuple[str, str], Hpa | Vpa] = {(HPA, one.metadata.name): one for one in hpas}
-    known |= {(VPA, one.metadata.name): one for one in vpas}
-    acting = [one for one in hpas if one.spec.scale_target_ref.kind == "Deployment"]
-    acting = [one for one in acting if one.spec.scale_target_ref.name == "web"]
+    known: dict[tuple[str, str], Hpa | Vpa] = {(HPA, hpa.metadata.name): hpa for hpa in hpas}
+    known |= {(VPA, vpa.metadata.name): vpa for vpa in vpas}
+    acting = [hpa for hpa in hpas if hpa.spec.scale_target_ref.kind == "Deployment"]
+    acting = [hpa for hpa in acting if hpa.spec.scale_target_ref.name == "web"]
     for change in decision.owned:
-        one = known.get((change.kind, change.name))
-        assert change.action == "apply" or (change.action == "delete" and one is not None)
-        if one is None:
+        autoscaler = known.get((change.kind, change.name))
+        assert change.action == "apply" or (change.action == "delete" and autoscaler is not None)
+        if autoscaler is None:
             continue
-        controller = one.metadata.controller()
+        controller = autoscaler.metadata.controller()
         assert controller is not None
         assert controller.uid == build.UID
         if change.action == "delete":
             assert change.kind == HPA
-            assert one not in acting
+            assert autoscaler not in acting
             assert others or acting, "beside another one alone"

@@ -66,7 +66,7 @@ def test_a_recommender_that_saves_nothing_for_three_periods_is_silent(
 @given(st.lists(st.floats(-1e6, 1e6), max_size=5), st.lists(st.floats(-1e6, 1e6), max_size=5))
 def test_no_sign_of_life_within_three_periods_is_silence(written: list[float], saves: list[float]) -> None:
     vpas = [vpa("a", written=seconds) for seconds in written] or [vpa("a")]
-    found = silences(vpas, [saved("a", seconds) for seconds in saves], NOW, MINUTE)
-    if found:
-        assert NOW - found[""] >= PERIODS * MINUTE
+    last_signs = silences(vpas, [saved("a", seconds) for seconds in saves], NOW, MINUTE)
+    if last_signs:
+        assert NOW - last_signs[""] >= PERIODS * MINUTE
         assert min(*written, *saves, 1e9) >= 179

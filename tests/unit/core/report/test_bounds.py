@@ -23,8 +23,8 @@ JOINT: dict[str, Any] = {"blend": "Trajectory", "weightBasedScalingIntervals": [
 
 
 def policy(**fields: Any) -> dict[str, Any]:
-    one = {"containerName": "app", **fields}
-    return {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [one]}}}}}
+    container_policy = {"containerName": "app", **fields}
+    return {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [container_policy]}}}}}
 
 
 def decided(
@@ -45,15 +45,15 @@ def decided(
     made = (
         [build.pod(f"web-{number}", containers=containers) for number in range(3)] if pods is None else pods
     )
-    one = build.hvpa({"weightBasedScalingIntervals": [{"vpaWeight": 100}], **(spec or {})})
+    hvpa = build.hvpa({"weightBasedScalingIntervals": [{"vpaWeight": 100}], **(spec or {})})
     return build.decided(
-        build.objects(one, build.workload(3, containers), hpa or build.hpa(3, 50), vpa, made)
+        build.objects(hvpa, build.workload(3, containers), hpa or build.hpa(3, 50), vpa, made)
     )
 
 
 def ready(decision: Decision) -> tuple[str, str, str]:
-    found = build.condition(decision, "Ready")
-    return found.status, found.reason, found.message
+    condition = build.condition(decision, "Ready")
+    return condition.status, condition.reason, condition.message
 
 
 ALL = {"cpu": "1", "memory": "1Gi"}
@@ -87,10 +87,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("change", "text"), CASES.values(), ids=CASES)
 def test_the_bound_is_named_with_what_is_needed(change: dict[str, Any], text: str) -> None:
     others = {name: value for name, value in change.items() if name != "target"}
-    found = ready(decided(ALL, {**ALL, **change.get("target", {})}, **others))
+    condition = ready(decided(ALL, {**ALL, **change.get("target", {})}, **others))
     if text:
-        assert found[:2] == ("True", "Saturated")
-    assert text in found[2]
+        assert condition[:2] == ("True", "Saturated")
+    assert text in condition[2]
 
 
 BELOW: dict[str, dict[str, Any]] = {
@@ -155,9 +155,9 @@ def test_where_memory_may_be_raised_no_bound_is_named() -> None:
     spec = policy(maxAllowed={"memory": "5Gi"})
     request, target = {"cpu": "1", "memory": "4Gi"}, {"cpu": "1", "memory": "1Gi"}
     pods = killed(memory="4Gi")
-    found = ready(decided(request, target, limits={"memory": "4Gi"}, spec=spec, pods=pods))
-    assert found[:2] == ("False", "PodsNotStarting")
-    assert "allows no more" not in found[2]
+    condition = ready(decided(request, target, limits={"memory": "4Gi"}, spec=spec, pods=pods))
+    assert condition[:2] == ("False", "PodsNotStarting")
+    assert "allows no more" not in condition[2]
 
 
 @pytest.mark.parametrize(("present", "is_named"), [(None, True), (5000, False)])
@@ -183,13 +183,13 @@ def test_a_size_that_was_taken_back_names_the_node_or_quota() -> None:
         "count": 1, "time": stamp(NOW), "message": "pod web-0: Node didn't have enough capacity: cpu",
         "changes": [{"container": "app", "resource": "cpu", "previous": 1000, "failed": 2000}],
     }  # fmt: skip
-    one = build.hvpa(
+    hvpa = build.hvpa(
         {"weightBasedScalingIntervals": [{"vpaWeight": 100}], "updateStrategy": {"type": "InPlace"}},
         {"rolledBack": record},
     )
     workload = build.workload(3, [build.container(requests=ALL)])
     vpa = build.vpa({"app": {"cpu": "2"}})
-    decision = build.decided(build.objects(one, workload, build.hpa(3, 50), vpa))
+    decision = build.decided(build.objects(hvpa, workload, build.hpa(3, 50), vpa))
     assert [entry.reason for entry in decision.blocked] == ["RolledBack"]
     assert ready(decision)[1] == "HeldBack"
     for kind in ("Ready", "ScalingBlocked"):
@@ -214,9 +214,9 @@ def at_both_ends(memory: str, utilization: int = 50, target: str = "4Gi") -> Dec
 
 
 def test_memory_that_no_metric_measures_is_saturated_at_its_bound() -> None:
-    found = ready(at_both_ends("12Gi"))
-    assert found[:2] == ("True", "Saturated")
-    assert "app memory: needs about 13G, but maxAllowed is 4Gi" in found[2]
+    condition = ready(at_both_ends("12Gi"))
+    assert condition[:2] == ("True", "Saturated")
+    assert "app memory: needs about 13G, but maxAllowed is 4Gi" in condition[2]
     assert "the VPA's target reaches maxAllowed" in ready(at_both_ends("4Gi"))[2]
     assert "target is not below" not in ready(at_both_ends("3Gi", target="3Gi"))[2]
 
@@ -229,6 +229,6 @@ def test_an_end_of_the_written_out_path_is_named() -> None:
         "weightBasedScalingIntervals": None,
         "hpa": {"template": {"spec": {"minReplicas": 1, "maxReplicas": 3}}},
     }
-    found = ready(decided(ALL, ALL, spec=spec, hpa=build.hpa(3, 250)))
-    assert found[:2] == ("True", "Saturated")
-    assert "of 1 core (the end of spec.trajectory.intervals) serve" in found[2]
+    condition = ready(decided(ALL, ALL, spec=spec, hpa=build.hpa(3, 250)))
+    assert condition[:2] == ("True", "Saturated")
+    assert "of 1 core (the end of spec.trajectory.intervals) serve" in condition[2]

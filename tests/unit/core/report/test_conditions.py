@@ -37,7 +37,7 @@ def decided(
 ) -> Decision:
     """A decision on three replicas that are just right, but for what is changed."""
     reference = {"targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": "web"}}
-    seen = build.objects(
+    objects = build.objects(
         build.hvpa({**reference, **(spec or {})}, status),
         build.workload(replicas, change=target, kind=kind),
         build.hpa(desired, utilization, hpa, replicas),
@@ -45,8 +45,8 @@ def decided(
         pods,
     )
     if silent is not None:
-        seen = dataclasses.replace(seen, silent_recommenders=silent)
-    return build.decided(seen, settings=settings)
+        objects = dataclasses.replace(objects, silent_recommenders=silent)
+    return build.decided(objects, settings=settings)
 
 
 def found(decision: Decision, kind: str = "Ready") -> tuple[str, str]:
@@ -222,8 +222,8 @@ def test_it_is_reconciled_where_nothing_keeps_it_from_that(change: dict[str, Any
 def became_ready(*times: str) -> list[Any]:
     conditions = [[{"type": "Ready", "status": "True", "lastTransitionTime": when}] for when in times]
     return [
-        build.pod(f"web-{number}", change={"status": {"conditions": one}})
-        for number, one in enumerate(conditions)
+        build.pod(f"web-{number}", change={"status": {"conditions": pod_conditions}})
+        for number, pod_conditions in enumerate(conditions)
     ]
 
 
@@ -290,7 +290,7 @@ def test_contested_says_who_and_what_helps() -> None:
     expected = "kubectl keeps reverting replicas: remove spec.replicas from its manifest; retrying at "
     assert build.condition(decision, "Contested").message.startswith(expected + "2026-11-21T10:01:00")
     assert found(decision) == ("False", "Contested")
-    assert [one.reason for one in decision.events if one.type == "Warning"] == ["SetBack"]
+    assert [event.reason for event in decision.events if event.type == "Warning"] == ["SetBack"]
 
 
 def test_recommend_names_apart_what_is_recommended_and_what_apply_would_hold_back() -> None:
@@ -327,8 +327,8 @@ def spoken(seconds: float, upper: str = "2147483649", **spec: Any) -> dict[str, 
 
 def silent(part: str, field: str, value: str | None = None) -> dict[str, Any]:
     """One that is silent for long, with another field, or without it."""
-    one = spoken(9999)
-    return {**one, part: {**one[part], field: value}}
+    change = spoken(9999)
+    return {**change, part: {**change[part], field: value}}
 
 
 MOST: dict[str, Any] = {

@@ -18,9 +18,9 @@ from tests.unit.core.trajectory import jointly
 LOAD = [jointly.utilization("cpu", 50, 90, "900m")]
 
 
-def step(seen: Objects) -> str:
+def step(objects: Objects) -> str:
     """The message of the step's event on the Hvpa; the one on the workload names the Hvpa and says the same."""
-    on_hvpa, on_workload = build.decided(seen).events[:2]
+    on_hvpa, on_workload = build.decided(objects).events[:2]
     assert on_hvpa.involved is None
     assert on_workload.involved == Involved("apps/v1", "Deployment", "web", "w", "7")
     assert (on_hvpa.type, on_hvpa.reason) == (on_workload.type, on_workload.reason)

@@ -77,8 +77,8 @@ def test_paused_that_holds_much_more_cpu_or_replicas_is_a_shortage(
     entry = BlockedScaling(
         reason=reason, axis=axis, direction="up", resource=resource, current=current, wanted=wanted
     )
-    found = problems(HvpaStatus(last_blocked_scaling=(entry,)))
-    assert found == ({("ShortOfCpu", "Paused")} if is_short else set())
+    shortages = problems(HvpaStatus(last_blocked_scaling=(entry,)))
+    assert shortages == ({("ShortOfCpu", "Paused")} if is_short else set())
     down = entry.model_copy(update={"direction": "down"})
     assert problems(HvpaStatus(last_blocked_scaling=(down,))) == set()
 

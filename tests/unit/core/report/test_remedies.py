@@ -67,11 +67,11 @@ def test_a_command_names_the_hvpa() -> None:
 )
 def test_no_remedy_names_the_strategy_that_counts_already(spec: dict[str, Any], replaces: bool) -> None:
     """Set, or by default, or for a day in place of InPlaceOrRollout."""
-    found = build.hvpa(spec).spec
-    text = remedy("PodsNotResized", None, found)
+    hvpa_spec = build.hvpa(spec).spec
+    text = remedy("PodsNotResized", None, hvpa_spec)
     assert ("to InPlaceOrRollout" in text, "HVPA replaces the pods" in text) == (not replaces, replaces)
-    assert advised("PodsNotResized", "pod a: no room", None, found) == f"pod a: no room. {text}."
-    assert remedy("TargetNotFound", None, found) == REMEDIES["TargetNotFound"]
+    assert advised("PodsNotResized", "pod a: no room", None, hvpa_spec) == f"pod a: no room. {text}."
+    assert remedy("TargetNotFound", None, hvpa_spec) == REMEDIES["TargetNotFound"]
 
 
 def test_a_message_ends_with_its_remedy_once_and_is_cut_for_it() -> None:
@@ -124,7 +124,7 @@ def test_a_state_is_entered_once_and_left_once() -> None:
         (broken, reworded, []),
         (broken, worse, ["TargetNotFound"]),
     ):
-        assert [one.reason for one in entered(before, after)] == begun
+        assert [condition.reason for condition in entered(before, after)] == begun
         assert not list(left(before, after)), "of one that goes on, or is another one, nothing is over"
     over = [(was.reason, now.reason) for was, now in left(worse, healthy)]
     assert over == [("TargetNotFound", "Reconciled")]

@@ -19,9 +19,9 @@ OFF = {"updatePolicy": {"updateMode": "Off"}}
 
 
 def usual(spec: dict[str, Any] | None = None, status: HvpaStatus | None = None, **rest: Any) -> Objects:
-    one = build.hvpa({"replicas": 6, **(spec or {})})
-    one = one if status is None else build.with_status(one, status)
-    return build.objects(one, rest.pop("target", None), build.hpa(6, 100), build.vpa(TARGETS), **rest)
+    hvpa = build.hvpa({"replicas": 6, **(spec or {})})
+    hvpa = hvpa if status is None else build.with_status(hvpa, status)
+    return build.objects(hvpa, rest.pop("target", None), build.hpa(6, 100), build.vpa(TARGETS), **rest)
 
 
 def reasons(decision: Decision) -> list[str]:
@@ -55,13 +55,13 @@ def test_the_status_says_which_update_strategy_is_used_where_the_spec_does_not(
     blend: str, named: str | None, reported: str | None
 ) -> None:
     strategy = None if named is None else {"type": named}
-    seen = usual({"blend": blend, "updateStrategy": strategy})
-    status = build.decided(seen).status
+    objects = usual({"blend": blend, "updateStrategy": strategy})
+    status = build.decided(objects).status
     assert status.update_strategy == reported
     assert to_wire(status).get("updateStrategy") == reported
     if reported is not None:
-        assert seen.hvpa.spec is not None
-        old = replace(seen, hvpa=replace(seen.hvpa, spec=seen.hvpa.spec.without_resizes()))
+        assert objects.hvpa.spec is not None
+        old = replace(objects, hvpa=replace(objects.hvpa, spec=objects.hvpa.spec.without_resizes()))
         assert build.decided(old).status.update_strategy == "Rollout"
 
 
@@ -71,8 +71,8 @@ def test_weights_stay_as_they_were_at_0_replicas() -> None:
 
 
 def test_the_last_scaling_is_reported_and_stays() -> None:
-    seen = usual()
-    first = build.decided(seen)
+    objects = usual()
+    first = build.decided(objects)
     last = first.status.last_scaling
     assert last is not None
     target = {"containerName": "app", "target": {"cpu": "1500m", "memory": "1Gi"}}
@@ -81,7 +81,7 @@ def test_the_last_scaling_is_reported_and_stays() -> None:
         "hpaStatus": {"currentReplicas": 3, "desiredReplicas": 5},
         "vpaStatus": {"recommendation": {"containerRecommendations": [target]}},
     }
-    assert build.decided(build.apply(seen, first), at(seconds=30)).status.last_scaling == last
+    assert build.decided(build.apply(objects, first), at(seconds=30)).status.last_scaling == last
     only_replicas = build.decided(usual({"weightBasedScalingIntervals": None})).status.last_scaling
     assert only_replicas is not None
     assert only_replicas.vpa_status is None
@@ -101,8 +101,8 @@ def test_a_condition_keeps_its_time_while_its_status_does() -> None:
 
 @pytest.mark.parametrize(("generation", "reported"), [(7, 7), (-760, 0)])
 def test_a_condition_has_the_generation_that_it_is_about(generation: int, reported: int) -> None:
-    one = build.hvpa(metadata={"generation": generation})
-    status = build.decided(build.objects(one, horizontal=build.hpa())).status
+    hvpa = build.hvpa(metadata={"generation": generation})
+    status = build.decided(build.objects(hvpa, horizontal=build.hpa())).status
     assert {entry.observed_generation for entry in status.conditions} == {reported}
 
 
@@ -155,8 +155,8 @@ def test_where_scaling_stops_that_is_reported_and_not_that_nothing_is_held_back(
     spec = {"hpa": {"scaleUp": OFF}, "weightBasedScalingIntervals": None}
     held = build.decided(usual(spec))
     assert held.blocked
-    one = build.with_status(build.hvpa({"replicas": 3}), held.status)
-    decision = build.decided(replace(usual(), hvpa=one, **change))
+    hvpa = build.with_status(build.hvpa({"replicas": 3}), held.status)
+    decision = build.decided(replace(usual(), hvpa=hvpa, **change))
     assert not decision.blocked
     assert reasons(decision) == expected
 
@@ -164,8 +164,8 @@ def test_where_scaling_stops_that_is_reported_and_not_that_nothing_is_held_back(
 def test_stabilization_window_event_says_until_when() -> None:
     status = {"axes": {"horizontal": {"lastScaleTime": build.stamp(NOW)}}}
     spec = {"replicas": 6, "hpa": {"scaleUp": {"stabilizationDuration": "5m"}}, "vpa": {"deploy": False}}
-    seen = build.objects(build.hvpa(spec, status), None, build.hpa(6, 100))
-    message = build.decided(seen).events[0].message
+    objects = build.objects(build.hvpa(spec, status), None, build.hpa(6, 100))
+    message = build.decided(objects).events[0].message
     assert message == "replicas 3 -> 6 held by StabilizationWindow until 2026-11-21T10:05:00Z"
 
 
@@ -174,8 +174,8 @@ def test_a_step_is_one_event_whatever_it_changes() -> None:
     decision = build.decided(
         build.objects(build.hvpa({"replicas": 1}), build.workload(5), build.hpa(1, 10, replicas=5), vpa)
     )
-    found = [(event.reason, event.involved is None) for event in decision.events]
-    assert found == [("Scaled", True), ("Scaled", False)], "one on the Hvpa, one on its workload"
+    events = [(event.reason, event.involved is None) for event in decision.events]
+    assert events == [("Scaled", True), ("Scaled", False)], "one on the Hvpa, one on its workload"
     assert decision.events[0].message.startswith("replicas 5 -> 3, cpu 1 -> ")
 
 
@@ -208,8 +208,8 @@ def test_what_was_not_applied_is_not_remembered_and_all_else_is_as_decided() -> 
     assert axes == {"horizontal", "vertical"}
     kept = unapplied_status(before, decision.status, axes)
     failed = failed_status(before, kept, "PatchWorkload", "no", at(minutes=1))
-    assert [one.reason for one in before.conditions[:2]] == ["WriteFailed", "FailedGetX"]
-    assert [one.reason for one in failed.conditions[:2]] == ["WriteFailed", "Recommending"]
+    assert [condition.reason for condition in before.conditions[:2]] == ["WriteFailed", "FailedGetX"]
+    assert [condition.reason for condition in failed.conditions[:2]] == ["WriteFailed", "Recommending"]
     assert (failed.axes, failed.last_scaling) == (before.axes, before.last_scaling)
     assert failed.last_error == before.last_error
     assert failed.conditions[0].last_transition_time == before.conditions[0].last_transition_time
@@ -252,17 +252,17 @@ def test_of_what_is_not_scaled_nothing_old_is_left(
     assert (status.replicas, status.target_selector) == (replicas, selector)
     assert (status.recommended, status.hpa_weight, status.vpa_weight) == (None, None, None)
     assert status.axes == before.axes
-    known = {one.type: one for one in status.conditions}
+    known = {condition.type: condition for condition in status.conditions}
     blocked, ready = known["ScalingBlocked"], known["Ready"]
     assert (blocked.status, blocked.reason) == ("True", ready.reason), "the column BLOCKED"
     assert blocked.message == f"HVPA scales nothing: {ready.message}"
 
 
 def test_in_place_a_status_whose_writes_failed_keeps_all_that_was_decided_before() -> None:
-    seen = usual({"updateStrategy": {"type": "InPlace"}})
-    decided, before = build.decided(seen).status, seen.hvpa.status
+    objects = usual({"updateStrategy": {"type": "InPlace"}})
+    decided, before = build.decided(objects).status, objects.hvpa.status
     assert decided.desired is not None
-    found = unapplied_status(before, decided, {"horizontal"})
+    status = unapplied_status(before, decided, {"horizontal"})
     names = ("axes", "last_scaling", "desired", "actuation")
-    assert [getattr(found, name) for name in names] == [getattr(before, name) for name in names]
-    assert found.conditions == decided.conditions
+    assert [getattr(status, name) for name in names] == [getattr(before, name) for name in names]
+    assert status.conditions == decided.conditions

@@ -99,10 +99,12 @@ def test_what_leaves_a_direction_nothing_to_do_is_named(
     changes: dict[str, Any], expected: dict[str, list[str]]
 ) -> None:
     remarks = review_ranges(spec_of(changes))
-    assert [one.path for one in remarks] == [path for path, reasons in expected.items() for _ in reasons]
-    for one, reason in zip(remarks, itertools.chain(*expected.values()), strict=True):
-        assert one.reason.startswith(reason)
-        assert faults(one.remedy) == []
+    assert [remark.path for remark in remarks] == [
+        path for path, reasons in expected.items() for _ in reasons
+    ]
+    for remark, reason in zip(remarks, itertools.chain(*expected.values()), strict=True):
+        assert remark.reason.startswith(reason)
+        assert faults(remark.remedy) == []
 
 
 def test_a_reason_says_no_more_than_is_true() -> None:
@@ -149,8 +151,8 @@ def test_what_may_move_or_is_switched_off_gets_no_remark(changes: dict[str, Any]
 def test_a_fixed_count_is_no_remark_where_the_hpa_is_off() -> None:
     fixed = {f"{TEMPLATE}.minReplicas": 10}
     path = f"{TEMPLATE}.minReplicas"
-    assert path in [one.path for one in review(spec_of(fixed))]
-    assert path not in [one.path for one in review(spec_of(fixed | off("hpa")))]
+    assert path in [remark.path for remark in review(spec_of(fixed))]
+    assert path not in [remark.path for remark in review(spec_of(fixed | off("hpa")))]
 
 
 # --- resizes ---------------------------------------------------------------------------------------------------------

@@ -185,7 +185,9 @@ SOME_HORIZONTAL = (
 def test_a_vpa_weight_that_excludes_a_recommender_is_mended_by_its_remedy(
     weights: list[int], remedy: str, followed: list[int], removed: str
 ) -> None:
-    excluding, mended = ({INTERVALS: [interval(one) for one in found]} for found in (weights, followed))
+    excluding, mended = (
+        {INTERVALS: [interval(weight) for weight in vpa_weights]} for vpa_weights in (weights, followed)
+    )
     assert [remark.remedy for remark in review(spec_of(excluding))] == [remedy]
     assert review(spec_of(mended)) == ()
     alone = {**excluding, "spec.vpa.scaleDown.updatePolicy.updateMode": "MaintenanceWindow"}

@@ -55,16 +55,16 @@ class Setup:
     @property
     def first_cpu(self) -> int:
         """The CPU of a pod at first sight, in millicores."""
-        return sum(one["cpu"] for one in self.first.values())
+        return sum(size["cpu"] for size in self.first.values())
 
     def work(self, sizes: Sizes) -> int:
         """What a pod of these sizes has left for work, in millicores."""
         value, percentage = self.base
         total = 0
-        for name, one in sizes.items():
+        for name, size in sizes.items():
             share = math.ceil(value * self.first[name]["cpu"] / self.first_cpu)
-            base = max(share, math.ceil(one["cpu"] * percentage / 100))
-            total += max(one["cpu"] - base, math.ceil(one["cpu"] / 10))
+            base = max(share, math.ceil(size["cpu"] * percentage / 100))
+            total += max(size["cpu"] - base, math.ceil(size["cpu"] / 10))
         return total
 
 
@@ -95,7 +95,7 @@ class JointLoop:
     @property
     def request(self) -> int:
         """What one pod of the template requests of CPU, in millicores."""
-        return sum(one["cpu"] for one in self.sizes.values())
+        return sum(size["cpu"] for size in self.sizes.values())
 
     @property
     def capacity(self) -> int:
@@ -113,7 +113,7 @@ class JointLoop:
         for _ in range(most):
             quiet = 0 if self.step(demand) else quiet + 1
             if quiet == 3:
-                held = [one.until for one in self.decisions[-1].blocked if one.until is not None]
+                held = [hold.until for hold in self.decisions[-1].blocked if hold.until is not None]
                 if not held:
                     return self
                 quiet, self.now = 0, max(self.now, min(held))
@@ -136,10 +136,10 @@ class JointLoop:
             self.seen = replace(self.seen, hpas=(self._hpa(demand),))
         if self.reports_vpa:
             self.seen = replace(self.seen, vpas=(self._vpa(),))
-        one = self.seen.hvpa
-        assert one.spec is not None
-        spec = one.spec.model_copy(update={"replicas": self.scale_replicas})
-        self.seen = replace(self.seen, hvpa=replace(one, spec=spec))
+        hvpa = self.seen.hvpa
+        assert hvpa.spec is not None
+        spec = hvpa.spec.model_copy(update={"replicas": self.scale_replicas})
+        self.seen = replace(self.seen, hvpa=replace(hvpa, spec=spec))
 
     def begin_rollout(self) -> None:
         """The workload's controller has seen another template, and replaced no pod yet."""
@@ -157,7 +157,7 @@ class JointLoop:
         if decision.scale_replicas is not None:
             self.scale_replicas = decision.scale_replicas
         assert decision.replicas is not None
-        sizes = {name: dict(one.requests) for name, one in decision.containers.items()}
+        sizes = {name: dict(container.requests) for name, container in decision.containers.items()}
         is_changed = decision.replicas.target != self.replicas or sizes != self.sizes
         self.rollouts += sizes != self.sizes
         self.replicas, self.sizes = decision.replicas.target, sizes
@@ -165,8 +165,8 @@ class JointLoop:
 
     def keep(self, status: HvpaStatus | bytes) -> None:
         """Have it remember this status, as the API server stored it."""
-        found = read_status(status)[0] if isinstance(status, bytes) else status
-        self.seen = replace(self.seen, hvpa=replace(self.seen.hvpa, status=found))
+        stored_status = read_status(status)[0] if isinstance(status, bytes) else status
+        self.seen = replace(self.seen, hvpa=replace(self.seen.hvpa, status=stored_status))
 
     # --- what a decision reads ---------------------------------------------------------------------------------------
     def _inside(self, count: int) -> int:
@@ -176,25 +176,25 @@ class JointLoop:
     def _remembered(self) -> dict[str, Any]:
         since = build.stamp(self.now)
         demands = [
-            {"container": name, "resource": "cpu", "mean": one["cpu"], "weight": HEAVY, "time": since}
-            | {"present": one["cpu"]}
-            for name, one in self.setup.usual.items()
+            {"container": name, "resource": "cpu", "mean": demand["cpu"], "weight": HEAVY, "time": since}
+            | {"present": demand["cpu"]}
+            for name, demand in self.setup.usual.items()
         ]
-        base = {name: amounts(one) for name, one in self.setup.first.items()}
+        base = {name: amounts(size) for name, size in self.setup.first.items()}
         return {"base": base, "usualDemand": demands}
 
     def _containers(self, sizes: Sizes) -> list[dict[str, Any]]:
-        return [build.container(name, amounts(one)) for name, one in sizes.items()]
+        return [build.container(name, amounts(size)) for name, size in sizes.items()]
 
     def _workload(self, change: Mapping[str, Any] | None = None) -> Workload:
-        found = build.workload(self.replicas, self._containers(self.sizes), change)
+        workload = build.workload(self.replicas, self._containers(self.sizes), change)
         before = getattr(self, "seen", None)
         if before is not None and before.workload is not None:
             annotations = before.workload.metadata.annotations
-            found = msgspec.structs.replace(
-                found, metadata=msgspec.structs.replace(found.metadata, annotations=annotations)
+            workload = msgspec.structs.replace(
+                workload, metadata=msgspec.structs.replace(workload.metadata, annotations=annotations)
             )
-        return found
+        return workload
 
     def _pods(self) -> tuple[Pod, ...]:
         return (build.pod(containers=self._containers(self.pods)),) * self.replicas
@@ -232,8 +232,8 @@ class JointLoop:
     def _vpa(self) -> Any:
         """What one of its pods usually does; of memory, which no metric measures, what it has."""
         targets = {
-            name: amounts({"cpu": math.ceil(one["cpu"] / PODS), "memory": self.sizes[name]["memory"]})
-            for name, one in self.setup.usual.items()
+            name: amounts({"cpu": math.ceil(demand["cpu"] / PODS), "memory": self.sizes[name]["memory"]})
+            for name, demand in self.setup.usual.items()
         }
         return build.vpa(targets)
 
@@ -245,24 +245,24 @@ def amounts(sizes: Mapping[Resource, int]) -> dict[str, str]:
 
 def requests(sizes: Mapping[ResourceKey, int]) -> dict[str, dict[Resource, int]]:
     """Sizes of a point, by container."""
-    found: dict[str, dict[Resource, int]] = {}
+    containers: dict[str, dict[Resource, int]] = {}
     for key, size in sizes.items():
-        found.setdefault(key.container, {})[key.resource] = size
-    return found
+        containers.setdefault(key.container, {})[key.resource] = size
+    return containers
 
 
 def twin(loop: JointLoop, replicas: int, sizes: Sizes) -> JointLoop:
     """The same workload, left as something else."""
-    return JointLoop(loop.setup, replicas, {name: dict(one) for name, one in sizes.items()})
+    return JointLoop(loop.setup, replicas, {name: dict(size) for name, size in sizes.items()})
 
 
 def twin_of(loop: JointLoop) -> JointLoop:
     """Another one like it, with all that it remembers."""
-    found = twin(loop, loop.replicas, loop.sizes)
-    found.seen, found.now, found.scale_replicas, found.pods = (
+    twin_loop = twin(loop, loop.replicas, loop.sizes)
+    twin_loop.seen, twin_loop.now, twin_loop.scale_replicas, twin_loop.pods = (
         loop.seen,
         loop.now,
         loop.scale_replicas,
         loop.pods,
     )
-    return found
+    return twin_loop

@@ -109,9 +109,9 @@ def state(
         pods = [build.pod(f"web-{index}", containers=made) for index in range(replicas)]
     desired = as_desired(replicas, *readings) if rest.get("desired") is None else rest["desired"]
     asked = {**JOINT, "replicas": desired, **(spec or {})}
-    one = build.hvpa(asked, rest.get("status"))
+    hvpa = build.hvpa(asked, rest.get("status"))
     return build.objects(
-        one,
+        hvpa,
         build.workload(replicas, made, rest.get("workload")),
         hpa(replicas, *readings, desired=desired, change=rest.get("hpa")),
         build.vpa(targets, rest.get("vpa")) if targets is not None else None,
@@ -155,7 +155,7 @@ def app(
     cpu: str | None = None, memory: str | None = None, name: str = "app", **limits: str
 ) -> dict[str, Any]:
     """A container with these requests."""
-    requests = {key: one for key, one in (("cpu", cpu), ("memory", memory)) if one is not None}
+    requests = {key: amount for key, amount in (("cpu", cpu), ("memory", memory)) if amount is not None}
     return build.container(name, requests, limits or None)
 
 
@@ -167,8 +167,8 @@ def view(decision: Decision) -> JointView:
 
 def wanted(decision: Decision) -> tuple[int, dict[ResourceKey, int]]:
     """The replicas and sizes that are wanted."""
-    found = view(decision).wanted
-    return found.replicas, dict(found.sizes)
+    point = view(decision).wanted
+    return point.replicas, dict(point.sizes)
 
 
 def count(decision: Decision) -> int:
@@ -179,9 +179,9 @@ def count(decision: Decision) -> int:
 
 def requests(decision: Decision, name: str = "app") -> dict[str, int]:
     """The requests that are set."""
-    return {str(key): one for key, one in decision.containers[name].requests.items()}
+    return {str(key): amount for key, amount in decision.containers[name].requests.items()}
 
 
 def held(decision: Decision) -> list[tuple[str, str, str]]:
     """What is held back: direction, what, and why."""
-    return [(one.direction, one.resource or "replicas", one.reason) for one in decision.blocked]
+    return [(hold.direction, hold.resource or "replicas", hold.reason) for hold in decision.blocked]

@@ -25,8 +25,8 @@ def pods(size: int, count: int = 1, refuses: bool = False) -> PodShape:
 def needed(
     required: int, *shapes: PodShape, size: int = 2000, resized: bool = False, of: Requests = PLAIN
 ) -> int:
-    one = MetricRequirement("cpu", (CPU,), required, 0)
-    return Capacity(shapes).needed(one, {CPU: size}, of, resized=resized)
+    requirement = MetricRequirement("cpu", (CPU,), required, 0)
+    return Capacity(shapes).needed(requirement, {CPU: size}, of, resized=resized)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,12 @@ def test_how_many_pods_it_takes(
 @pytest.mark.parametrize(("size", "expected"), [(2000, 12), (500, 14), (0, 7000)])
 def test_where_small_pods_stay_all_are_worth_as_much(size: int, expected: int) -> None:
     """3 pods of 600m stay beside 5 of 2 cores: a Service gives each the same load. Smaller new ones bind as well."""
-    one = MetricRequirement("cpu", (CPU,), 7000, 0)
+    requirement = MetricRequirement("cpu", (CPU,), 7000, 0)
     mixed = Capacity((pods(2000, 5), pods(600, 3)), stays_mixed=True)
-    assert mixed.needed(one, {CPU: size}, PLAIN, resized=False) == expected
-    assert Capacity(stays_mixed=True).needed(one, {CPU: 2000}, PLAIN, resized=False) == 4, "there are none"
+    assert mixed.needed(requirement, {CPU: size}, PLAIN, resized=False) == expected
+    assert Capacity(stays_mixed=True).needed(requirement, {CPU: 2000}, PLAIN, resized=False) == 4, (
+        "there are none"
+    )
 
 
 def test_what_covers_no_request_is_counted_in_pods() -> None:
@@ -97,20 +99,20 @@ def test_it_is_the_smallest_count_that_serves_in_any_order(
 ) -> None:
     count = needed(required, *shapes, size=size, resized=resized)
     assert needed(required, *reversed(shapes), size=size, resized=resized) == count
-    have = sorted(serves for one in shapes for serves in [_has(one, size, resized)] * one.count)
+    have = sorted(serves for shape in shapes for serves in [_has(shape, size, resized)] * shape.count)
     have += [size] * count
     assert sum(have[:count]) >= required
     assert count == 0 or sum(have[: count - 1]) < required
 
 
-def _has(one: PodShape, size: int, resized: bool) -> int:
-    own = one.sizes["app"]["cpu"]
-    if one.refuses:
+def _has(shape: PodShape, size: int, resized: bool) -> int:
+    own = shape.sizes["app"]["cpu"]
+    if shape.refuses:
         return own
     return size if resized else min(own, size)
 
 
 @given(st.integers(0, 50_000), st.integers(1, 5000))
 def test_without_pods_it_is_as_if_all_were_new(required: int, size: int) -> None:
-    one = MetricRequirement("cpu", (CPU,), required, MICRO)
-    assert needed(required, size=size) == pods_needed(one, {CPU: size}, PLAIN)
+    requirement = MetricRequirement("cpu", (CPU,), required, MICRO)
+    assert needed(required, size=size) == pods_needed(requirement, {CPU: size}, PLAIN)

@@ -34,9 +34,9 @@ ROWS = [
 
 
 def spec(**change: Any) -> HvpaSpec:
-    found = build.hvpa({**JOINT, **change}).spec
-    assert found is not None
-    return found
+    hvpa_spec = build.hvpa({**JOINT, **change}).spec
+    assert hvpa_spec is not None
+    return hvpa_spec
 
 
 def written(*rows: Mapping[str, Any], **trajectory: Any) -> HvpaSpec:
@@ -52,8 +52,8 @@ def path(of: HvpaSpec, *items: ContainerResource, counts: Bounds = TEN, vertical
 
 
 def size_bounds(*, first: int = 600, of: HvpaSpec | None = None, **bounds: int | None) -> SizeBounds:
-    one = item(CPU, RequestBounds(**bounds))
-    return path_of(of or spec(), (one,), {CPU: first}, TEN, False).curves[CPU].size_bounds
+    resource = item(CPU, RequestBounds(**bounds))
+    return path_of(of or spec(), (resource,), {CPU: first}, TEN, False).curves[CPU].size_bounds
 
 
 def test_the_defaults_of_a_spec_that_says_nothing() -> None:
@@ -93,14 +93,14 @@ def test_a_limit_that_stays_put_is_the_end_as_well() -> None:
 
 
 def test_memory_is_in_whole_kilobytes() -> None:
-    found = path(spec(), item(CPU), item(MEMORY))
-    assert [found.curves[key].size_bounds.unit for key in (CPU, MEMORY)] == [1, 1000]
+    scaling_path = path(spec(), item(CPU), item(MEMORY))
+    assert [scaling_path.curves[key].size_bounds.unit for key in (CPU, MEMORY)] == [1, 1000]
 
 
 def test_weights_draw_one_curve_for_each_container_resource() -> None:
-    found = path(spec(), item(CPU), item(SIDE))
-    assert [found.curves[key].top(3) for key in (CPU, SIDE)] == [1800, 600]
-    assert found.point({CPU: 5400, SIDE: 1800}) == Point(3, {CPU: 1800, SIDE: 600}, CPU, ())
+    scaling_path = path(spec(), item(CPU), item(SIDE))
+    assert [scaling_path.curves[key].top(3) for key in (CPU, SIDE)] == [1800, 600]
+    assert scaling_path.point({CPU: 5400, SIDE: 1800}) == Point(3, {CPU: 1800, SIDE: 600}, CPU, ())
 
 
 def test_without_weights_it_is_weight_50_or_where_there_is_no_hpa_all_vertical() -> None:
@@ -111,12 +111,15 @@ def test_without_weights_it_is_weight_50_or_where_there_is_no_hpa_all_vertical()
 
 
 def test_trajectory_intervals_of_five_rows_serve_4_cpu_and_26gi_with_4_replicas() -> None:
-    found = path_of(
+    scaling_path = path_of(
         written(*ROWS), (item(CPU), item(MEMORY)), {CPU: 500, MEMORY: 2 * GIB}, Bounds(1, 5), False
     )
     demand = {CPU: 4000, MEMORY: 26 * GIB}
-    assert {key: found.curves[key].count(amount) for key, amount in demand.items()} == {CPU: 3, MEMORY: 4}
-    point = found.point(demand)
+    assert {key: scaling_path.curves[key].count(amount) for key, amount in demand.items()} == {
+        CPU: 3,
+        MEMORY: 4,
+    }
+    point = scaling_path.point(demand)
     assert (point.replicas, point.binding, point.sizes[CPU]) == (4, MEMORY, 1000)
     assert 26 * GIB <= 4 * point.sizes[MEMORY] <= 26 * GIB + 4 * 1000
 
@@ -126,30 +129,30 @@ def test_trajectory_intervals_max_resources_are_shared_by_containers() -> None:
         {"maxReplicas": 2, "maxResources": {"cpu": "1"}},
         {"maxReplicas": 4, "maxResources": {"cpu": "1001m"}},
     ]
-    found = path(written(*rows), item(CPU), item(SIDE))
-    assert [found.curves[CPU].top(count) for count in (2, 4)] == [750, 751]
-    assert [found.curves[SIDE].top(count) for count in (2, 4)] == [250, 251]
+    scaling_path = path(written(*rows), item(CPU), item(SIDE))
+    assert [scaling_path.curves[CPU].top(count) for count in (2, 4)] == [750, 751]
+    assert [scaling_path.curves[SIDE].top(count) for count in (2, 4)] == [250, 251]
     tiny = path(written({"maxReplicas": 2, "maxResources": {"cpu": "1m"}}), item(CPU), item(SIDE))
     assert [tiny.curves[key].top(2) for key in (CPU, SIDE)] == [1, 1]
 
 
 def test_trajectory_intervals_with_horizontal_only_have_a_fixed_size() -> None:
-    found = path(
+    scaling_path = path(
         written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}, "extrapolation": "horizontalOnly"}),
         item(CPU),
     )
-    assert found.sizes(2, {CPU: 1}) == {CPU: 600}  # three of four millicores are this container's
+    assert scaling_path.sizes(2, {CPU: 1}) == {CPU: 600}  # three of four millicores are this container's
 
 
 def test_trajectory_intervals_without_a_resource_leave_it_all_vertical() -> None:
-    found = path(written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}}), item(CPU), item(MEMORY))
-    assert found.point({CPU: 1000, MEMORY: 7 * GIB}).replicas == 2
-    assert found.curves[MEMORY].top(1) is None
+    scaling_path = path(written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}}), item(CPU), item(MEMORY))
+    assert scaling_path.point({CPU: 1000, MEMORY: 7 * GIB}).replicas == 2
+    assert scaling_path.curves[MEMORY].top(1) is None
 
 
 @pytest.mark.parametrize(("quantity", "top"), [("0.0005", 1), ("500.5m", 501)])
 def test_trajectory_intervals_quantities_are_rounded_up(quantity: str, top: int) -> None:
-    found = path_of(
+    scaling_path = path_of(
         written({"maxReplicas": 1, "maxResources": {"cpu": quantity}}), (item(CPU),), {CPU: 9}, TEN, False
     )
-    assert found.curves[CPU].top(1) == top
+    assert scaling_path.curves[CPU].top(1) == top

@@ -40,16 +40,16 @@ def requests(
 
 
 def requirement(demand: MetricDemand, of: Requests = BARE) -> MetricRequirement:
-    (found,) = requirements([demand], of)
-    return found
+    (requirement,) = requirements([demand], of)
+    return requirement
 
 
 # --- saturated pods ---------------------------------------------------------------------------------------------------
 def boosted_pods(used: int | None, of: Requests = BARE, **change: Any) -> int:
     """Millionths of pods that 3 pods call for where each uses so much."""
-    (found,) = boosted([structs.replace(OF_CPU, used=used, counted=3, **change)], of)
-    assert found.counted == 3
-    return found.pods
+    (demand,) = boosted([structs.replace(OF_CPU, used=used, counted=3, **change)], of)
+    assert demand.counted == 3
+    return demand.pods
 
 
 def test_what_saturated_pods_use_counts_for_more_and_what_is_measured_beyond_that_as_it_is() -> None:
@@ -96,8 +96,8 @@ def test_only_cpu_is_boosted_and_by_the_requests_of_the_pods_that_were_measured(
 @given(st.integers(0, 10**6))
 def test_a_boost_never_takes_away_and_more_use_never_calls_for_less(used: int) -> None:
     def called(use: int) -> int:  # of pods that request 2500m, target 100 percent
-        (found,) = boosted([structs.replace(OF_CPU, pods=use * 400, used=use, counted=1)], BARE)
-        return found.pods
+        (demand,) = boosted([structs.replace(OF_CPU, pods=use * 400, used=use, counted=1)], BARE)
+        return demand.pods
 
     assert used * 400 <= called(used) <= max(used * 400, 2876 * 4 * 150)
     assert called(used) <= called(used + 1) + 1
@@ -146,10 +146,10 @@ def test_at_weight_0_no_more_is_called_for_than_the_hpas_own_count(
     totals: dict[Resource, PodTotal] = {"cpu": PodTotal(app + beside)}
     of = Requests({CPU: app}, {CPU: app}, {CPU: app}, {}, {CPU: target}, totals=totals, horizontal=True)
     demand = MetricDemand("cpu", pods, absolute, 0, "cpu", "", None, app + beside, 3, 100, 100)
-    found = requirement(demand, of)
-    assert pods_needed(found, {CPU: app}, of) <= ceil_div(pods, MICRO)
+    cpu_requirement = requirement(demand, of)
+    assert pods_needed(cpu_requirement, {CPU: app}, of) <= ceil_div(pods, MICRO)
     if not beside:
-        assert pods_needed(found, {CPU: app}, of) == ceil_div(pods, MICRO)
+        assert pods_needed(cpu_requirement, {CPU: app}, of) == ceil_div(pods, MICRO)
 
 
 def test_base_usage_of_the_measured_pods_is_taken_off_what_they_call_for() -> None:
@@ -181,18 +181,18 @@ def test_without_a_request_a_requirement_is_one_of_pods() -> None:
 
 
 def test_a_requirement_is_raised_by_the_overlap_and_lowered_by_the_tolerance() -> None:
-    one = MetricRequirement("cpu", (CPU,), 5000, 0, 100_000)
-    assert one.raised({"cpu": Margin(0, 10), "memory": Margin(0, 50)}).required == 5556
-    assert one.raised({"cpu": Margin(2000, 10), "memory": Margin()}).required == 7000
-    assert one.tolerated().required == 4546
-    assert structs.replace(one, tolerance=0).tolerated().required == 5000
+    requirement = MetricRequirement("cpu", (CPU,), 5000, 0, 100_000)
+    assert requirement.raised({"cpu": Margin(0, 10), "memory": Margin(0, 50)}).required == 5556
+    assert requirement.raised({"cpu": Margin(2000, 10), "memory": Margin()}).required == 7000
+    assert requirement.tolerated().required == 4546
+    assert structs.replace(requirement, tolerance=0).tolerated().required == 5000
 
 
 def test_a_requirement_of_another_amount_is_one_of_requests_or_of_pods() -> None:
-    one, pods = MetricRequirement("cpu", (CPU,), 5000, 2 * MICRO), MetricRequirement("queue", (), 0, MICRO)
-    assert (one.amount, pods.amount) == (5000, MICRO)
-    assert one.scaled(5000) is one
-    assert one.scaled(7) == structs.replace(one, required=7)
+    cpu, pods = MetricRequirement("cpu", (CPU,), 5000, 2 * MICRO), MetricRequirement("queue", (), 0, MICRO)
+    assert (cpu.amount, pods.amount) == (5000, MICRO)
+    assert cpu.scaled(5000) is cpu
+    assert cpu.scaled(7) == structs.replace(cpu, required=7)
     assert pods.scaled(7) == structs.replace(pods, pods=7)
 
 
@@ -200,11 +200,11 @@ BOTH, APP = MetricRequirement("cpu", (CPU, SIDE), 4000, 0), MetricRequirement("c
 
 
 def test_how_many_pods_a_requirement_takes() -> None:
-    one = structs.replace(BOTH, required=5001)
-    assert pods_needed(one, NOW, BARE) == 3
-    assert pods_needed(one, {CPU: 4501, SIDE: 500}, BARE) == 1
-    assert pods_needed(one, {CPU: 0, SIDE: 0}, BARE) == 5001
-    assert pods_needed(one, NOW, requests(reserve={CPU: Margin(1000)})) == 4
+    requirement = structs.replace(BOTH, required=5001)
+    assert pods_needed(requirement, NOW, BARE) == 3
+    assert pods_needed(requirement, {CPU: 4501, SIDE: 500}, BARE) == 1
+    assert pods_needed(requirement, {CPU: 0, SIDE: 0}, BARE) == 5001
+    assert pods_needed(requirement, NOW, requests(reserve={CPU: Margin(1000)})) == 4
 
 
 def test_for_a_count_requirements_are_shared_as_the_sizes_are_and_the_largest_counts() -> None:
@@ -225,11 +225,11 @@ def test_demand_is_shared_as_the_vpas_targets_are_whatever_pods_request() -> Non
 
 def test_requests_that_a_metric_covers() -> None:
     now = {CPU: 1, SIDE: 2, MEMORY: 3, ResourceKey("side", "memory"): 0, ResourceKey("off", "cpu"): 4}
-    found = Requests(now, {}, {}, {}, {**TARGETS, ResourceKey("side", "memory"): GIB})
-    assert found.covered("cpu", "") == (CPU, SIDE)
-    assert found.covered("cpu", "side") == (SIDE,)
-    assert found.covered("memory", "") == (MEMORY,)
-    assert found.covered("memory", "side") == ()
+    requests = Requests(now, {}, {}, {}, {**TARGETS, ResourceKey("side", "memory"): GIB})
+    assert requests.covered("cpu", "") == (CPU, SIDE)
+    assert requests.covered("cpu", "side") == (SIDE,)
+    assert requests.covered("memory", "") == (MEMORY,)
+    assert requests.covered("memory", "side") == ()
 
 
 # --- what pods have beside what is governed --------------------------------------------------------------------------
@@ -252,10 +252,14 @@ def beside(
 
 def test_what_other_containers_use_is_taken_off_and_what_they_request_serves_nobody_else() -> None:
     """Targets are alike, so half of the 4000m that are called for is the app's: 4 pods of 500m."""
-    found = requirement(MEASURED, beside(288, 288))
-    assert found == MetricRequirement("cpu", (CPU,), 2000, 4 * MICRO)
-    assert pods_needed(found, {CPU: 500}, beside()) == 4
-    assert by_sizes([found], {CPU: 500}, beside()) == by_targets([found], beside(288, 288)) == {CPU: 2000}
+    cpu_requirement = requirement(MEASURED, beside(288, 288))
+    assert cpu_requirement == MetricRequirement("cpu", (CPU,), 2000, 4 * MICRO)
+    assert pods_needed(cpu_requirement, {CPU: 500}, beside()) == 4
+    assert (
+        by_sizes([cpu_requirement], {CPU: 500}, beside())
+        == by_targets([cpu_requirement], beside(288, 288))
+        == {CPU: 2000}
+    )
 
 
 def test_of_a_measurement_the_governed_part_is_that_of_its_targets() -> None:
@@ -321,8 +325,8 @@ def test_at_constant_load_counts_come_to_rest_where_the_app_alone_is_at_the_targ
     for _ in range(500):
         count = counts[-1]
         called = ceil_div((work + (enough if with_load else count) * proxy) * 100, target)
-        one = MetricDemand("cpu", 0, False, 0, "cpu", requested=called, counted=count, utilization=target)
-        needed = pods_needed(requirement(one, of), {CPU: 500}, of)
+        demand = MetricDemand("cpu", 0, False, 0, "cpu", requested=called, counted=count, utilization=target)
+        needed = pods_needed(requirement(demand, of), {CPU: 500}, of)
         # What a proxy uses with the load is rounded by whole pods: one more or less, which the overlap holds.
         at_rest = needed == count or (with_load and abs(needed - count) == 1)
         if at_rest or needed > 1000:
@@ -350,8 +354,8 @@ def test_a_governed_container_that_requests_nothing_yet_uses_its_part() -> None:
     """Only an AverageValue has a value then. Of pods that use 500m in each, 400m are the app's."""
     value = MetricDemand("cpu", 4 * MICRO, True, 0, "cpu", per_pod=500, counted=4)
     now = {CPU: 500, SIDE: 0}
-    found = requirement(value, Requests(now, {CPU: 500}, {CPU: 500}, {}, {CPU: 460, SIDE: 115}))
-    assert (found.keys, found.required) == ((CPU,), 1600)
+    cpu_requirement = requirement(value, Requests(now, {CPU: 500}, {CPU: 500}, {}, {CPU: 460, SIDE: 115}))
+    assert (cpu_requirement.keys, cpu_requirement.required) == ((CPU,), 1600)
 
 
 def test_a_metric_of_an_injected_container_is_one_of_pods() -> None:

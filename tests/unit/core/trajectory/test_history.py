@@ -41,8 +41,8 @@ def usual(used: str, before: Decision | None = None, now: dt.datetime = NOW, **r
 
 
 def demand(decision: Decision) -> UsualDemand:
-    (found,) = axis(decision).usual_demand
-    return found
+    (usual_demand,) = axis(decision).usual_demand
+    return usual_demand
 
 
 # --- what is usual ---------------------------------------------------------------------------------------------------
@@ -57,10 +57,15 @@ def demand(decision: Decision) -> UsualDemand:
 )
 def test_at_first_sight_the_mean_is_what_the_vpa_has_seen(created: dt.datetime | None, mean: int) -> None:
     metadata = {"creationTimestamp": None if created is None else stamp(created)}
-    found = demand(usual("500m", vpa={"metadata": metadata}))
-    assert (found.container, found.resource, found.present, found.time) == ("app", "cpu", 1000, NOW)
-    assert found.mean == pytest.approx(mean, abs=3)
-    assert found.weight >= 3600
+    usual_demand = demand(usual("500m", vpa={"metadata": metadata}))
+    assert (usual_demand.container, usual_demand.resource, usual_demand.present, usual_demand.time) == (
+        "app",
+        "cpu",
+        1000,
+        NOW,
+    )
+    assert usual_demand.mean == pytest.approx(mean, abs=3)
+    assert usual_demand.weight >= 3600
 
 
 def test_a_measurement_stands_until_another_differs_by_a_fifth() -> None:
@@ -105,10 +110,10 @@ def test_what_is_measured_of_another_number_of_pods_is_no_sample(seconds: float,
 
     def after(pods: list[Any] | None = None, **axes: Any) -> UsualDemand:
         status_after = build.merged(status, {"axes": axes})
-        seen = state(
+        objects = state(
             2, [app("1")], [value("cpu", "1", "2")], ONE_CPU, status=status_after, desired=2, pods=pods
         )
-        return demand(build.decided(seen, now))
+        return demand(build.decided(objects, now))
 
     since = stamp(now + dt.timedelta(seconds=seconds))
     assert after(horizontal={"lastScaleTime": since}).present == present
@@ -148,9 +153,9 @@ def test_of_two_metrics_the_one_without_a_value_keeps_its_mean() -> None:
 
     def means(memory: str | None, status: Any = None) -> list[tuple[str, float]]:
         readings = [value("cpu", "1", "1"), value("memory", "1Gi", memory)]
-        found = build.decided(state(2, both, readings, targets, status=status, desired=2), at(hours=1))
-        statuses.append(to_wire(found.status))
-        return [(one.resource, one.mean) for one in axis(found).usual_demand]
+        decision = build.decided(state(2, both, readings, targets, status=status, desired=2), at(hours=1))
+        statuses.append(to_wire(decision.status))
+        return [(demand.resource, demand.mean) for demand in axis(decision).usual_demand]
 
     statuses: list[Any] = []
     assert means("1Gi") == [("cpu", 2000), ("memory", 2 * GIB)]
@@ -164,22 +169,26 @@ def test_what_the_vpa_omits_for_a_while_is_kept_until_its_container_is_gone() ->
         readings = [value("cpu", "1", "1"), value("memory", "1Gi", "1Gi")]
         made, targets = [app("1", "1Gi", name=container)], {container: {target: "1Gi"}}
         later = build.decided(state(2, made, readings, targets, status=status), at(hours=1))
-        return [(one.container, one.resource, one.mean) for one in axis(later).usual_demand]
+        return [(demand.container, demand.resource, demand.mean) for demand in axis(later).usual_demand]
 
     assert kept("app", "memory") == [("app", "cpu", 2000), ("app", "memory", 2 * GIB)]
     assert kept("new", "memory") == [("new", "memory", 2 * GIB)]
 
 
 def test_where_nothing_is_measured_replicas_are_remembered() -> None:
-    found = axis(usual("1", spec=NO_HPA))
-    assert found.usual_demand == ()
-    assert found.usual_replicas is not None
-    assert (found.usual_replicas.mean, found.usual_replicas.replicas, found.usual_replicas.time) == (
+    vertical_axis = axis(usual("1", spec=NO_HPA))
+    assert vertical_axis.usual_demand == ()
+    assert vertical_axis.usual_replicas is not None
+    assert (
+        vertical_axis.usual_replicas.mean,
+        vertical_axis.usual_replicas.replicas,
+        vertical_axis.usual_replicas.time,
+    ) == (
         2,
         2,
         NOW,
     )
-    assert found.usual_replicas.weight == pytest.approx(2 * 86_400 / 0.6931, rel=0.01)
+    assert vertical_axis.usual_replicas.weight == pytest.approx(2 * 86_400 / 0.6931, rel=0.01)
 
 
 def test_replicas_count_by_how_long_and_how_many_they_were() -> None:
@@ -199,17 +208,17 @@ def test_replicas_count_by_how_long_and_how_many_they_were() -> None:
 
 
 def test_without_slots_there_is_no_usual_demand_to_remember() -> None:
-    found = build.decided(state(2, [app("1")], [value("cpu", "1", "1")]))
-    assert (axis(found).usual_demand, axis(found).usual_replicas) == ((), None)
+    decision = build.decided(state(2, [app("1")], [value("cpu", "1", "1")]))
+    assert (axis(decision).usual_demand, axis(decision).usual_replicas) == ((), None)
 
 
 # --- restarts --------------------------------------------------------------------------------------------------------
 def changed() -> tuple[Objects, Decision, Objects]:
     """A decision that changes both axes, and the objects before and after it."""
-    seen = one_core(1, "5", "5")
-    decision = build.decided(seen)
+    objects = one_core(1, "5", "5")
+    decision = build.decided(objects)
     assert decision.workload_patch is not None
-    return seen, decision, build.apply(seen, decision)
+    return objects, decision, build.apply(objects, decision)
 
 
 def test_what_is_remembered_survives_the_status_and_its_text() -> None:
@@ -222,8 +231,8 @@ def test_what_is_remembered_survives_the_status_and_its_text() -> None:
 
 
 def test_a_status_that_was_not_written_is_in_the_annotation() -> None:
-    seen, decision, after = changed()
-    crashed = replace(after, hvpa=seen.hvpa)
+    objects, decision, after = changed()
+    crashed = replace(after, hvpa=objects.hvpa)
     again = build.decided(crashed, at(seconds=1))
     assert axis(again) == axis(build.decided(after, at(seconds=1))) == axis(decision)
     assert requests(again) == {"cpu": 1667}
@@ -238,10 +247,10 @@ def test_an_annotation_that_was_lost_is_in_the_status() -> None:
 
 
 def test_where_both_are_lost_it_is_as_at_first_sight() -> None:
-    seen, _, after = changed()
+    objects, _, after = changed()
     document = msgspec.to_builtins(after.workload)
     document["metadata"]["annotations"].clear()
-    lost = replace(after, hvpa=seen.hvpa, workload=msgspec.convert(document, Workload))
-    found = axis(build.decided(lost, at(seconds=1)))
-    assert found.base == {"app": {"cpu": "1667m"}}
-    assert found.usual_demand[0].time == at(seconds=1)
+    lost = replace(after, hvpa=objects.hvpa, workload=msgspec.convert(document, Workload))
+    vertical_axis = axis(build.decided(lost, at(seconds=1)))
+    assert vertical_axis.base == {"app": {"cpu": "1667m"}}
+    assert vertical_axis.usual_demand[0].time == at(seconds=1)

@@ -24,38 +24,38 @@ def test_what_has_always_been_there_weighs_one_and_a_half_days() -> None:
 
 @pytest.mark.parametrize(("days", "mean"), [(0, 1000), (1, 1500), (2, 1750), (3, 1875), (30, 2000)])
 def test_a_mean_goes_half_of_the_way_in_a_day(days: int, mean: float) -> None:
-    found = Mean(1000, ALWAYS, NOW, 2000).at(at(days=days))
-    assert found.mean == pytest.approx(mean)
-    assert found.weight == pytest.approx(ALWAYS)
-    assert (found.time, found.value) == (at(days=days), 2000)
+    later_mean = Mean(1000, ALWAYS, NOW, 2000).at(at(days=days))
+    assert later_mean.mean == pytest.approx(mean)
+    assert later_mean.weight == pytest.approx(ALWAYS)
+    assert (later_mean.time, later_mean.value) == (at(days=days), 2000)
 
 
 def test_a_young_mean_moves_faster_and_one_without_a_weight_is_its_value() -> None:
     # an hour of 1000, then an hour of 2000: each as long, and the later one is fresher
-    found = Mean(1000, 3600, NOW, 2000).at(at(hours=1))
-    assert 1500 < found.mean < 1520
-    assert found.weight == pytest.approx(7200, rel=0.03)
+    mean = Mean(1000, 3600, NOW, 2000).at(at(hours=1))
+    assert 1500 < mean.mean < 1520
+    assert mean.weight == pytest.approx(7200, rel=0.03)
     assert Mean(1000, 0, NOW, 2000).at(NOW).mean == 2000
     assert Mean(1000, -5, NOW, 2000).at(at(hours=1)).mean == pytest.approx(2000)
 
 
 def test_counts_weigh_as_many_samples_as_they_have_pods() -> None:
     # a day of 1 replica, then a day of 3: the first day weighs 1 x 1/4, the second 3 x 1/2 of what a full one does
-    found = Mean(1, weight_since(at(days=-1), NOW), NOW, 3, 3.0).at(at(days=1))
-    assert found.mean == pytest.approx((1 * 0.25 + 3 * 1.5) / 1.75)
+    mean = Mean(1, weight_since(at(days=-1), NOW), NOW, 3, 3.0).at(at(days=1))
+    assert mean.mean == pytest.approx((1 * 0.25 + 3 * 1.5) / 1.75)
 
 
 def test_two_steps_are_as_one() -> None:
-    one = Mean(1000, 5000, NOW, 3000, 2.0)
-    twice, once = one.at(at(hours=5)).at(at(hours=9)), one.at(at(hours=9))
+    mean = Mean(1000, 5000, NOW, 3000, 2.0)
+    twice, once = mean.at(at(hours=5)).at(at(hours=9)), mean.at(at(hours=9))
     assert twice.mean == pytest.approx(once.mean)
     assert twice.weight == pytest.approx(once.weight)
 
 
 def test_a_time_in_the_future_counts_as_now() -> None:
-    found = Mean(1000, ALWAYS, at(days=5), 2000).at(NOW)
-    assert (found.mean, found.time) == (1000, NOW)
-    assert found.weight == pytest.approx(ALWAYS)
+    mean = Mean(1000, ALWAYS, at(days=5), 2000).at(NOW)
+    assert (mean.mean, mean.time) == (1000, NOW)
+    assert mean.weight == pytest.approx(ALWAYS)
 
 
 # --- reporting it --------------------------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ TWO_TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}, "side": {"cpu": "1"}}
 
 def policy(**of: Any) -> dict[str, Any]:
     """A spec whose VPA has this policy for the container, all where none is named."""
-    one = {"containerName": "*", **of}
-    return {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [one]}}}}}
+    container_policy = {"containerName": "*", **of}
+    return {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [container_policy]}}}}}
 
 
 def because(decision: Decision) -> str:
@@ -81,8 +81,8 @@ def test_five_cores_at_weight_50_are_three_pods_of_five_thirds_from_wherever_it_
 ) -> None:
     """Pods that are smaller count as such until they are replaced: 1 core of one pod, and 4 cores of 3 new ones."""
     base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
-    seen = one_core(replicas, used, used, {"trajectory": EXACT}, request=request_, status=base)
-    assert wanted(build.decided(seen)) == (now, {CPU: 1667})
+    objects = one_core(replicas, used, used, {"trajectory": EXACT}, request=request_, status=base)
+    assert wanted(build.decided(objects)) == (now, {CPU: 1667})
     each = f"{ceil_div(5000, now)}m"
     later = one_core(now, each, each, {"trajectory": EXACT}, request="1667m", status=base)
     assert wanted(build.decided(later)) == (3, {CPU: 1667})
@@ -91,8 +91,8 @@ def test_five_cores_at_weight_50_are_three_pods_of_five_thirds_from_wherever_it_
 def test_trajectory_intervals_of_five_rows_take_4_replicas_for_4_cpu_and_26gi() -> None:
     """And one more, as long as the pod that is there has 2Gi: 3 of 6.5Gi and that one serve less than 26Gi."""
     readings = [value("cpu", "500m", "4"), value("memory", "2Gi", "26Gi")]
-    seen = state(1, [app("500m", "2Gi")], readings, {"app": {"cpu": "4", "memory": "26Gi"}}, TABLE)
-    decision = build.decided(seen)
+    objects = state(1, [app("500m", "2Gi")], readings, {"app": {"cpu": "4", "memory": "26Gi"}}, TABLE)
+    decision = build.decided(objects)
     assert (usual_count(decision), count(decision)) == (4, 5)
     # a fourth of 26Gi, in whole kilobytes
     assert wanted(decision) == (5, {CPU: 1000, MEMORY: 6_979_322_000})
@@ -128,8 +128,8 @@ def test_trajectory_intervals_without_an_hpa_serve_the_usual_demand() -> None:
     assert (usual_count(decision), count(decision), requests(decision)["cpu"]) == (4, 5, 1000)
     assert because(decision) == "the usual demand of app memory needs 5 replicas"
     assert decision.weight_ppm is None
-    found = {(one.present, one.present_from, one.present_replicas) for one in view(decision).items}
-    assert found == {(None, "", None)}, "the present demand is not measured"
+    demands = {(item.present, item.present_from, item.present_replicas) for item in view(decision).items}
+    assert demands == {(None, "", None)}, "the present demand is not measured"
     held = {**spec, "vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
     more = build.decided(state(1, [app("500m", "2Gi")], [], {"app": {"cpu": "2"}}, held))
     assert (count(more), requests(more)["cpu"]) == (4, 500), "more replicas make up for sizes that are held"
@@ -162,8 +162,8 @@ def test_several_containers_share_what_is_measured_of_the_pod() -> None:
 
 def test_containers_share_what_is_measured_by_targets_of_now_not_by_requests_at_first_sight() -> None:
     status = {"axes": {"vertical": {"base": {"app": {"cpu": "100m"}, "side": {"cpu": "1400m"}}}}}
-    one = build.decided(state(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, status=status))
-    assert [item.present for item in view(one).items if item.key.resource == "cpu"] == [4000, 2000]
+    decision = build.decided(state(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, status=status))
+    assert [item.present for item in view(decision).items if item.key.resource == "cpu"] == [4000, 2000]
 
 
 def test_a_request_that_a_limit_range_gave_the_pods_is_the_containers_own() -> None:
@@ -175,9 +175,9 @@ def test_a_request_that_a_limit_range_gave_the_pods_is_the_containers_own() -> N
     )
     for used, target, is_set in (("700m", "1", False), ("1500m", "3", True)):
         reading = utilization("cpu", 70, 100 * int(used[:-1]) // 1000, used)
-        one = build.decided(state(2, template, [reading], {"app": {"cpu": target}}, pods=pods))
-        assert [item.current for item in view(one).items] == [1000]
-        assert ("cpu" in requests(one)) is is_set
+        decision = build.decided(state(2, template, [reading], {"app": {"cpu": target}}, pods=pods))
+        assert [item.current for item in view(decision).items] == [1000]
+        assert ("cpu" in requests(decision)) is is_set
 
 
 def test_a_metric_of_one_container_speaks_of_that_one() -> None:
@@ -286,8 +286,8 @@ def test_pods_that_stay_small_are_joined_by_more_and_sizes_stay() -> None:
     pods = [build.pod(f"web-{index}", containers=[app("500m" if index else "1")]) for index in range(4)]
     paused = {"spec": {"paused": True}}
     readings, targets = [utilization("cpu", 50, 80, "500m")], {"app": {"cpu": "1"}}
-    seen = state(4, [app("500m")], readings, targets, workload=paused, pods=pods)
-    decision = build.decided(seen)
+    objects = state(4, [app("500m")], readings, targets, workload=paused, pods=pods)
+    decision = build.decided(objects)
     assert (count(decision), wanted(decision)[1]) == (8, {CPU: 500})
 
 
@@ -345,8 +345,8 @@ def test_a_target_of_nothing_is_no_reason_to_stumble() -> None:
 
 def test_base_usage_is_taken_off_every_pod_and_put_back() -> None:
     trajectory = {**EXACT, "baseResourcesPerReplica": {"cpu": {"value": "200m"}}}
-    seen = one_core(2, "1", "2", {"trajectory": trajectory})
-    decision = build.decided(seen)
+    objects = one_core(2, "1", "2", {"trajectory": trajectory})
+    decision = build.decided(objects)
     # usual: 2 x (2000m - 200m); the path's first boundaries are 1 x 800m, 2 x 1800m
     assert view(decision).items[0].usual == 3600
     assert wanted(decision) == (2, {CPU: 2000})  # 1600m are used now, and a pod of 1000m has 800m for work
@@ -372,8 +372,8 @@ def test_what_follows_the_vpa_alone_is_raised_beyond_the_overlap_too(target: str
     """In place, where no change is too small."""
     resource = "memory" if target.endswith("i") else "cpu"
     spec = {"hpa": {"deploy": False}}
-    seen = state(2, [app("1", "1Gi")], [], {"app": {resource: target}}, spec)
-    assert requests(build.decided(seen, resizes=True))[resource] == expected
+    objects = state(2, [app("1", "1Gi")], [], {"app": {resource: target}}, spec)
+    assert requests(build.decided(objects, resizes=True))[resource] == expected
 
 
 def test_replicas_make_up_for_a_size_that_is_left_alone() -> None:
@@ -432,7 +432,7 @@ def test_in_place_pods_that_use_more_than_they_request_grow_by_half_as_much_agai
     assert decision.status.axes is not None
     assert decision.status.axes.vertical is not None
     usual = decision.status.axes.vertical.usual_demand
-    assert [one.present for one in usual if one.resource == "cpu"] == [4800], "it is in no mean"
+    assert [demand.present for demand in usual if demand.resource == "cpu"] == [4800], "it is in no mean"
 
 
 @pytest.mark.parametrize("limit", [None, "1Gi", "2Gi"])
@@ -443,8 +443,8 @@ def test_in_place_measured_memory_follows_its_metric_as_cpu_does(limit: str | No
     def decision(used: str) -> Decision:
         limits = {} if limit is None else {"memory": limit}
         made = [build.container("app", {"cpu": "1", "memory": "1Gi"}, limits)]
-        seen = state(4, made, [quiet, value("memory", "1Gi", used)], targets, {"trajectory": EXACT})
-        return build.decided(seen, resizes=True)
+        objects = state(4, made, [quiet, value("memory", "1Gi", used)], targets, {"trajectory": EXACT})
+        return build.decided(objects, resizes=True)
 
     assert wanted(decision("100Mi")) == (1, {CPU: 400, MEMORY: 419_431_000}), "4 x 100m and 4 x 100Mi"
     assert requests(decision("100Mi")) == {"cpu": 400, "memory": 419_431_000}
@@ -459,8 +459,8 @@ def test_in_place_pods_get_the_size_of_all_replicas_also_while_few_serve() -> No
 
 def test_in_place_a_single_pod_keeps_its_cpu_until_the_second_serves() -> None:
     """2 cores are 2 x 1 core on the path."""
-    seen = one_core(1, "2", "1", {"trajectory": EXACT}, request="2", status=usually(1))
-    assert wanted(build.decided(seen, resizes=True)) == (2, {CPU: 2000})
+    objects = one_core(1, "2", "1", {"trajectory": EXACT}, request="2", status=usually(1))
+    assert wanted(build.decided(objects, resizes=True)) == (2, {CPU: 2000})
 
 
 @pytest.mark.parametrize(
@@ -494,8 +494,8 @@ def test_in_place_cpu_is_kept_until_new_pods_serve_unless_it_is_in_their_way(
         pods.append(build.pod("web-2", containers=made, **third))
     used = "1500m" if third == {} else "2250m"
     spec = {"trajectory": EXACT}
-    seen = one_core(len(pods), used, "1", spec, request="2", status=usually(1), pods=pods)
-    decision = build.decided(seen, resizes=True)
+    objects = one_core(len(pods), used, "1", spec, request="2", status=usually(1), pods=pods)
+    decision = build.decided(objects, resizes=True)
     assert (wanted(decision), count(decision)) == ((3, {CPU: size}), 3)
     (item, *_) = view(decision).items
     assert item.stays == stays
@@ -551,16 +551,16 @@ def test_what_is_needed_is_so_however_many_pods_there_are(
 ) -> None:
     """15 cores are 4 x 3750m on the path; the queue calls for twice the 3 pods."""
     targets = {"app": {"cpu": "1500m" if replicas == 10 else "5"}}
-    found = view(build.decided(state(replicas, [app("1")], readings, targets), resizes=resizes))
-    assert isinstance(found, SolutionView)
-    assert found.joint.needed == expected
+    solution = view(build.decided(state(replicas, [app("1")], readings, targets), resizes=resizes))
+    assert isinstance(solution, SolutionView)
+    assert solution.joint.needed == expected
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------
 def test_what_cannot_be_served_is_saturated_and_reported() -> None:
     most = policy(maxAllowed={"cpu": "2"})
-    seen = one_core(10, "3", "3", most, request="2")
-    decision = build.decided(seen)
+    objects = one_core(10, "3", "3", most, request="2")
+    decision = build.decided(objects)
     assert view(decision).wanted.saturated == (CPU,)
     assert because(decision) == "cpu beyond its requests needs 35 replicas; the maximum is 10"
     ready = decision.status.conditions[0]
@@ -580,8 +580,8 @@ def test_min_replicas_is_the_least() -> None:
 
 def test_utilization_of_pods_that_have_another_size_than_the_template() -> None:
     old = [build.pod(f"web-{index}", containers=[app("500m")]) for index in range(4)]
-    seen = state(4, [app("1")], [utilization("cpu", 50, 100, None)], {"app": {"cpu": "1"}}, pods=old)
-    assert view(build.decided(seen)).items[0].present == 4000
+    objects = state(4, [app("1")], [utilization("cpu", 50, 100, None)], {"app": {"cpu": "1"}}, pods=old)
+    assert view(build.decided(objects)).items[0].present == 4000
 
 
 # --- why a request stays ---------------------------------------------------------------------------------------------
@@ -607,10 +607,10 @@ def test_a_request_that_stays_has_its_reason(
 ) -> None:
     """A core is not near to 200m: such a request has another reason to stay."""
     spec = {"weightBasedScalingIntervals": [{"vpaWeight": 50 if used is not None else 100}]}
-    seen = one_core(replicas, used, "1", spec, status=usually(usual))
+    objects = one_core(replicas, used, "1", spec, status=usually(usual))
     if used is not None and resizes:
-        seen = replace(seen, lately=Lately(at(minutes=-4)))
-    (item,) = view(build.decided(seen, resizes=resizes)).items
+        objects = replace(objects, lately=Lately(at(minutes=-4)))
+    (item,) = view(build.decided(objects, resizes=resizes)).items
     assert (item.size, item.stays) == (item.current, reason)
 
 

@@ -19,10 +19,10 @@ Seen = list[tuple[float, int]]
 
 
 def seen(called_for: Seen) -> Lately:
-    found = Lately(NOW)
+    lately = Lately(NOW)
     for seconds, amount in called_for:
-        found = found.then({"cpu": amount}, at(seconds=seconds), WINDOW)
-    return found
+        lately = lately.then({"cpu": amount}, at(seconds=seconds), WINDOW)
+    return lately
 
 
 def counted(called_for: Seen, seconds: float, amount: int) -> int:
@@ -68,8 +68,8 @@ def test_a_metric_that_is_gone_is_forgotten_and_one_that_is_new_begins() -> None
 
 
 def test_what_stays_is_the_same_object() -> None:
-    found = seen([(0, 5)])
-    assert found.then({"cpu": 5}, at(minutes=9), WINDOW) is found
+    lately = seen([(0, 5)])
+    assert lately.then({"cpu": 5}, at(minutes=9), WINDOW) is lately
 
 
 def test_after_the_start_it_is_short_for_the_window() -> None:
@@ -78,9 +78,11 @@ def test_after_the_start_it_is_short_for_the_window() -> None:
 
 
 def test_without_a_window_a_minute_counts_until_it_is_over() -> None:
-    found = Lately(NOW).then({"cpu": 9}, NOW, dt.timedelta()).then({"cpu": 5}, at(seconds=30), dt.timedelta())
-    assert found.counted("cpu", 5, Clock(at(seconds=59)), dt.timedelta()) == 7
-    assert found.counted("cpu", 5, Clock(at(seconds=60)), dt.timedelta()) == 5
+    lately = (
+        Lately(NOW).then({"cpu": 9}, NOW, dt.timedelta()).then({"cpu": 5}, at(seconds=30), dt.timedelta())
+    )
+    assert lately.counted("cpu", 5, Clock(at(seconds=59)), dt.timedelta()) == 7
+    assert lately.counted("cpu", 5, Clock(at(seconds=60)), dt.timedelta()) == 5
 
 
 def test_it_looks_again_when_a_minute_leaves_the_window() -> None:
@@ -95,11 +97,11 @@ STEPS = st.lists(st.tuples(st.integers(1, 200), AMOUNTS), max_size=40)
 
 def timed(steps: list[tuple[int, int]]) -> Seen:
     """From steps of so many seconds."""
-    now, found = 0, []
+    now, measurements = 0, []
     for seconds, amount in steps:
         now += seconds
-        found.append((float(now), amount))
-    return found
+        measurements.append((float(now), amount))
+    return measurements
 
 
 @given(STEPS, st.integers(0, 600), AMOUNTS)
@@ -108,22 +110,22 @@ def test_what_counts_is_not_far_below_the_present_and_nothing_that_was_not_calle
 ) -> None:
     called_for = timed(steps)
     end = called_for[-1][0] if called_for else 0
-    found = counted(called_for, end + later, amount)
-    assert found * JUMP_PERCENT >= amount * 100
-    values = [one for _, one in called_for] + [amount]
-    assert min(values) <= found <= max(values)
+    counted_amount = counted(called_for, end + later, amount)
+    assert counted_amount * JUMP_PERCENT >= amount * 100
+    values = [value for _, value in called_for] + [amount]
+    assert min(values) <= counted_amount <= max(values)
 
 
 @given(st.permutations([900, 1000, 1050, 1100]), st.integers(0, 9))
 def test_the_order_of_a_minutes_measurements_is_irrelevant(order: list[int], later: int) -> None:
-    called_for: Seen = [(15.0 * index, one) for index, one in enumerate(order)]
+    called_for: Seen = [(15.0 * index, amount) for index, amount in enumerate(order)]
     assert counted(called_for, 54 + later / 2, order[-1]) == sum(order) // 4
 
 
 @given(STEPS)
 def test_no_more_is_kept_than_the_minutes_of_the_window(steps: list[tuple[int, int]]) -> None:
-    found = seen(timed(steps))
-    assert all(len(one) <= 7 for one in found.before.values())
+    lately = seen(timed(steps))
+    assert all(len(minutes) <= 7 for minutes in lately.before.values())
 
 
 @given(STEPS, st.integers(0, 600), AMOUNTS, st.floats(0, 0.999_999))

@@ -25,7 +25,7 @@ def at(text: str, zone: str = "UTC") -> dt.datetime:
 def numbers(least: int, most: int) -> st.SearchStrategy[str]:
     number = st.integers(least, most)
     ranges = st.tuples(number, number, st.integers(1, 5)).map(
-        lambda one: f"{min(one[:2])}-{max(one[:2])}/{one[2]}"
+        lambda parts: f"{min(parts[:2])}-{max(parts[:2])}/{parts[2]}"
     )
     lists = st.lists(number.map(str), min_size=1, max_size=4).map(",".join)
     return st.one_of(st.just("*"), lists, ranges)
@@ -47,10 +47,10 @@ def searched(text: str, origin: dt.datetime, *, forward: bool) -> dt.datetime | 
     """What croniter finds within 50 years."""
     steps = croniter(text, origin)
     try:
-        found: dt.datetime = steps.get_next(dt.datetime) if forward else steps.get_prev(dt.datetime)
+        start: dt.datetime = steps.get_next(dt.datetime) if forward else steps.get_prev(dt.datetime)
     except CroniterBadDateError:
         return None
-    return found
+    return start
 
 
 @given(EXPRESSIONS, ORIGINS)

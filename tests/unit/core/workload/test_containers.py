@@ -14,14 +14,14 @@ def test_amounts_are_read_however_they_are_written() -> None:
         "proxy": Resources({"cpu": "1", "memory": "1Gi"}, {"memory": "2Gi"}),
     }
     expected = ResourceRequirements({"cpu": 1000, "memory": 2**30}, {"memory": 2**31})
-    found = read_all(written)
-    assert found == dict.fromkeys(written, expected)
-    assert found["app"] is found["proxy"]
+    requirements = read_all(written)
+    assert requirements == dict.fromkeys(written, expected)
+    assert requirements["app"] is requirements["proxy"]
 
 
 def test_what_is_a_request_here_and_a_limit_there_is_told_apart() -> None:
-    found = read_all({"app": Resources({"cpu": "1"}), "log": Resources({}, {"cpu": "1"})})
-    assert found == {
+    requirements = read_all({"app": Resources({"cpu": "1"}), "log": Resources({}, {"cpu": "1"})})
+    assert requirements == {
         "app": ResourceRequirements({"cpu": 1000}, {}),
         "log": ResourceRequirements({}, {"cpu": 1000}),
     }

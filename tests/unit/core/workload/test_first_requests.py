@@ -9,8 +9,8 @@ from tests.unit.core.trajectory.jointly import app, state, value
 
 
 def base(*containers: dict[str, Any], status: Any = None, **targets: str) -> dict[str, dict[str, str]]:
-    seen = state(2, containers, [value("cpu", "1", "1")], {"app": targets}, status=status)
-    axes = build.decided(seen).status.axes
+    objects = state(2, containers, [value("cpu", "1", "1")], {"app": targets}, status=status)
+    axes = build.decided(objects).status.axes
     assert axes is not None
     assert axes.vertical is not None
     return axes.vertical.base

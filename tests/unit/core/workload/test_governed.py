@@ -36,12 +36,12 @@ def objects(
 
 
 def requests(decision: Decision, resource: Any = "cpu") -> dict[str, int]:
-    return {name: one.requests.get(resource, 0) for name, one in decision.containers.items()}
+    return {name: container.requests.get(resource, 0) for name, container in decision.containers.items()}
 
 
 def active(decision: Decision) -> tuple[str, str]:
-    found = build.condition(decision, "VpaActive")
-    return found.reason, found.message
+    condition = build.condition(decision, "VpaActive")
+    return condition.reason, condition.message
 
 
 ONE = [build.container(requests={"cpu": "500m"})]
@@ -106,8 +106,8 @@ def test_several_that_rise_share_what_is_left() -> None:
 def test_a_container_that_starves_gets_more_memory_as_far_as_there_is_some_left() -> None:
     killed = [build.oom_killed(build.at(minutes=-1))]
     whole, targets = {"requests": {"memory": "1100Mi"}}, {"app": {"memory": "1Gi"}}
-    one = objects(whole, [build.container()], targets, pods=killed)
-    assert requests(build.decided(one), "memory") == {"app": 1100 * build.MIB}
+    inputs = objects(whole, [build.container()], targets, pods=killed)
+    assert requests(build.decided(inputs), "memory") == {"app": 1100 * build.MIB}
 
 
 @pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
@@ -120,12 +120,12 @@ def test_a_container_that_starves_gets_more_memory_as_far_as_there_is_some_left(
 def test_all_requests_together_never_exceed_the_pods(
     blend: str, now: list[int], targets: list[int], spare: int, weight: int
 ) -> None:
-    containers = [build.container(f"c{at}", {"cpu": f"{one}m"}) for at, one in enumerate(now)]
-    wanted = {f"c{at}": {"cpu": f"{one}m"} for at, one in enumerate(targets[: len(now)])}
+    containers = [build.container(f"c{at}", {"cpu": f"{request}m"}) for at, request in enumerate(now)]
+    wanted = {f"c{at}": {"cpu": f"{target}m"} for at, target in enumerate(targets[: len(now)])}
     whole = sum(now) + spare
     spec = {**FULL, "blend": blend, "weightBasedScalingIntervals": [{"vpaWeight": weight}]}
     busy = (
         jointly.hpa(1, jointly.utilization("cpu", 50, 90, f"{sum(now)}m")) if blend == "Trajectory" else None
     )
-    one = objects({"requests": {"cpu": f"{whole}m"}}, containers, wanted, spec, hpa=busy)
-    assert sum(requests(build.decided(one)).values()) <= whole
+    inputs = objects({"requests": {"cpu": f"{whole}m"}}, containers, wanted, spec, hpa=busy)
+    assert sum(requests(build.decided(inputs)).values()) <= whole

@@ -140,9 +140,9 @@ NAMES = st.text("ab-5", min_size=1, max_size=8)
 
 @given(NAMES, NAMES, NAMES)
 def test_a_replica_set_belongs_to_one_deployment_at_most(first: str, second: str, template_hash: str) -> None:
-    found = f"{first}-{template_hash}"
-    one = of("ReplicaSet", found, **{"pod-template-hash": template_hash})
-    owners = [name for name in {first, second} if owns(workload(change={"metadata": {"name": name}}), one)]
+    replica_set = f"{first}-{template_hash}"
+    pod = of("ReplicaSet", replica_set, **{"pod-template-hash": template_hash})
+    owners = [name for name in {first, second} if owns(workload(change={"metadata": {"name": name}}), pod)]
     assert owners == [first]
 
 

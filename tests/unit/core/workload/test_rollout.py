@@ -131,9 +131,9 @@ def test_pods_are_counted_by_state() -> None:
         build.pod("e", change={"metadata": {"deletionTimestamp": LONG_AGO}}),
         became_ready("f", at()),
     ]
-    found = seen(*pods)
-    assert (found.ready, found.running, found.terminating) == (3, 4, 1)
-    assert found.last_ready_at == at()
+    pods_seen = seen(*pods)
+    assert (pods_seen.ready, pods_seen.running, pods_seen.terminating) == (3, 4, 1)
+    assert pods_seen.last_ready_at == at()
     assert seen().last_ready_at is None
 
 
@@ -186,14 +186,14 @@ def test_a_missing_request_is_the_limit_and_each_container_counts_for_itself() -
 def test_since_when_pods_are_ready_in_order() -> None:
     times = {"a": (-5, True), "b": (-60, True), "c": (-30, False), "d": (-20, True)}
     pods = [became_ready(name, at(seconds=when), ready) for name, (when, ready) in times.items()]
-    found = seen(*pods, became_ready("e", None), sized=True)
-    assert found.ready_since == (at(seconds=-60), at(seconds=-20), at(seconds=-5))
-    assert found.last_ready_at == at(seconds=-5)
+    pods_seen = seen(*pods, became_ready("e", None), sized=True)
+    assert pods_seen.ready_since == (at(seconds=-60), at(seconds=-20), at(seconds=-5))
+    assert pods_seen.last_ready_at == at(seconds=-5)
 
 
 def test_other_decisions_do_without() -> None:
-    found = seen(sized("a", "1"))
-    assert (found.ready, found.sizes, found.shapes, found.ready_since) == (1, {}, (), ())
+    pods_seen = seen(sized("a", "1"))
+    assert (pods_seen.ready, pods_seen.sizes, pods_seen.shapes, pods_seen.ready_since) == (1, {}, (), ())
 
 
 # --- what pods have, by the kubelet or by their spec, whichever is less -------------------------------------------
@@ -237,10 +237,10 @@ def test_a_container_that_the_spec_does_not_have_counts_for_nothing() -> None:
 
 
 def test_pods_that_have_the_same_are_counted_together() -> None:
-    one = given("a", "2", None)
-    rises = [structs.replace(given(name, "2", {"requests": {"cpu": "1"}}), spec=one.spec) for name in "cd"]
-    like = structs.replace(given("b", "2", {"requests": {"cpu": "2"}}), spec=one.spec)
-    assert shapes(one, like, *rises) == [(2000, 2, False), (1000, 2, False)]
+    pod = given("a", "2", None)
+    rises = [structs.replace(given(name, "2", {"requests": {"cpu": "1"}}), spec=pod.spec) for name in "cd"]
+    like = structs.replace(given("b", "2", {"requests": {"cpu": "2"}}), spec=pod.spec)
+    assert shapes(pod, like, *rises) == [(2000, 2, False), (1000, 2, False)]
     gone = sized("e", "2", change={"status": {"phase": "Failed"}})
     assert shapes(gone) == []
 
@@ -265,11 +265,11 @@ def pod_with(
     started: float | None, status: str | None, changed: float | None = None, phase: str = "Running"
 ) -> Pod:
     """A pod that started, and whose readiness has been `status` since, so many seconds ago (None: not said)."""
-    found: dict[str, Any] = {"type": "Ready", "status": status}
+    condition: dict[str, Any] = {"type": "Ready", "status": status}
     if changed is not None:
-        found["lastTransitionTime"] = stamp(at(seconds=-changed))
+        condition["lastTransitionTime"] = stamp(at(seconds=-changed))
     start = None if started is None else stamp(at(seconds=-started))
-    conditions = [] if status is None else [found]
+    conditions = [] if status is None else [condition]
     return build.pod(change={"status": {"phase": phase, "startTime": start, "conditions": conditions}})
 
 
@@ -310,8 +310,8 @@ def test_the_pods_that_count_are_those_of_the_exact_model(status: str, age: int,
 
 def test_from_when_on_pods_are_counted_in_order() -> None:
     going = build.pod("c", change={"metadata": {"deletionTimestamp": LONG_AGO}})
-    found = seen(pod_with(60, "True", 10), pod_with(60, "True", 20), pod_with(60, "False", 55), going)
-    assert found.counted_from == (at(seconds=10), at(seconds=20))
+    pods_seen = seen(pod_with(60, "True", 10), pod_with(60, "True", 20), pod_with(60, "False", 55), going)
+    assert pods_seen.counted_from == (at(seconds=10), at(seconds=20))
 
 
 def ended(seconds: float | None, reason: str = "Error", field: str = "lastState") -> Pod:
@@ -347,16 +347,16 @@ def created(seconds: float, ready: float | bool) -> Pod:
     ],
 )
 def test_pods_whose_use_is_no_measure_of_demand(pod: Pod, failed: int, unproven: int) -> None:
-    found = seen(pod, build.pod("another"))
-    ends = found.unproven_until
-    assert (found.failed, len(ends) - Clock(NOW).count_past(ends)) == (failed, unproven)
+    pods_seen = seen(pod, build.pod("another"))
+    ends = pods_seen.unproven_until
+    assert (pods_seen.failed, len(ends) - Clock(NOW).count_past(ends)) == (failed, unproven)
 
 
 # --- what pods request as a whole, as the HPA counts it ---------------------------------------------------------------
 def totals(*specs: Mapping[str, Any]) -> tuple[PodTotal, PodTotal]:
     pods = [build.pod(f"web-{index}", change={"spec": spec}) for index, spec in enumerate(specs)]
-    found = seen(*pods, sized=True).totals
-    return found["cpu"], found["memory"]
+    pod_totals = seen(*pods, sized=True).totals
+    return pod_totals["cpu"], pod_totals["memory"]
 
 
 SIDECAR = {**build.container("proxy", {"cpu": "100m", "memory": "1Gi"}), "restartPolicy": "Always"}
@@ -396,18 +396,18 @@ def test_while_pods_differ_their_mean_counts() -> None:
 
 def test_equal_pods_share_a_spec_and_count_each_for_itself() -> None:
     """As the local copy holds them."""
-    one, other = build.pod("a"), build.pod("b", ready=False)
-    other = structs.replace(other, spec=one.spec)
-    found = seen(one, other, one, sized=True)
-    assert found.sizes[CPU] == 1000
-    assert found.totals["cpu"] == PodTotal(1000)
+    pod, other = build.pod("a"), build.pod("b", ready=False)
+    other = structs.replace(other, spec=pod.spec)
+    pods_seen = seen(pod, other, pod, sized=True)
+    assert pods_seen.sizes[CPU] == 1000
+    assert pods_seen.totals["cpu"] == PodTotal(1000)
 
 
 def test_names_of_containers_and_native_sidecars() -> None:
     spec = {"initContainers": [SIDECAR, SETUP], "containers": [build.container(requests={})]}
-    found = seen(build.pod(change={"spec": spec}), sized=True)
-    assert found.containers == {"app", "proxy"}
-    assert found.sizes.keys() == {ResourceKey("proxy", "cpu"), ResourceKey("proxy", "memory")}
+    pods_seen = seen(build.pod(change={"spec": spec}), sized=True)
+    assert pods_seen.containers == {"app", "proxy"}
+    assert pods_seen.sizes.keys() == {ResourceKey("proxy", "cpu"), ResourceKey("proxy", "memory")}
 
 
 def test_pods_are_compared_with_the_template_by_amounts_however_they_are_written() -> None:
@@ -418,10 +418,11 @@ def test_pods_are_compared_with_the_template_by_amounts_however_they_are_written
         {"cpu": "2", "memory": "1Gi"},
     ]
     pods = [
-        build.pod(f"web-{n}", containers=[build.container(requests=one)]) for n, one in enumerate(written)
+        build.pod(f"web-{n}", containers=[build.container(requests=requests)])
+        for n, requests in enumerate(written)
     ]
     pods.append(build.pod("web-3", containers=[build.container("other")]))
-    found = see_pods(Clock(NOW), PodsByOwner(tuple(pods)), build.workload(4, template), {})
+    pods_seen = see_pods(Clock(NOW), PodsByOwner(tuple(pods)), build.workload(4, template), {})
     cpu, memory = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
-    assert found.living == 4
-    assert found.unlike == {frozenset({cpu}): 1, frozenset({cpu, memory}): 1}
+    assert pods_seen.living == 4
+    assert pods_seen.unlike == {frozenset({cpu}): 1, frozenset({cpu, memory}): 1}

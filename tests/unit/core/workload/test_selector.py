@@ -67,17 +67,19 @@ ENTRIES = st.one_of(
 
 @given(
     st.dictionaries(KEYS, VALUES, max_size=3),
-    st.lists(ENTRIES, max_size=3, unique_by=lambda one: one.key),
+    st.lists(ENTRIES, max_size=3, unique_by=lambda requirement: requirement.key),
 )
 def test_what_is_written_is_read_again(labels: dict[str, str], entries: list[SelectorRequirement]) -> None:
-    found = parse_selector(selector_text(Selector(labels, entries)))
-    assert found == Selector(labels or None, sorted(entries, key=lambda one: one.key) or None)
+    selector = parse_selector(selector_text(Selector(labels, entries)))
+    assert selector == Selector(
+        labels or None, sorted(entries, key=lambda requirement: requirement.key) or None
+    )
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        found = parse_selector(text)
+        selector = parse_selector(text)
     except ValueError:
         return
-    assert parse_selector(selector_text(found)) is not None
+    assert parse_selector(selector_text(selector)) is not None

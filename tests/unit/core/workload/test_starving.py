@@ -76,8 +76,8 @@ STARVING: dict[str, tuple[dict[str, Any], Any, set[str]]] = {
 @pytest.mark.parametrize(("status", "containers", "expected"), STARVING.values(), ids=STARVING)
 def test_containers_that_starve(status: dict[str, Any], containers: Any, expected: set[str]) -> None:
     disrupted = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T09:55:00Z"}
-    one = pod({"conditions": [disrupted], **status}, containers)
-    assert set(starving([one], since={"app": at(minutes=-20)})) == expected
+    candidate = pod({"conditions": [disrupted], **status}, containers)
+    assert set(starving([candidate], since={"app": at(minutes=-20)})) == expected
 
 
 def test_when_it_was_is_the_latest_that_is_known() -> None:
@@ -87,7 +87,9 @@ def test_when_it_was_is_the_latest_that_is_known() -> None:
 
 def evicted_at(started: dt.datetime | None, created: dt.datetime | None = None, *containers: Any) -> Any:
     """When an evicted pod without conditions ended."""
-    status = evicted(LOW, conditions=[], containerStatuses=[{"name": "app", **one} for one in containers])
+    status = evicted(
+        LOW, conditions=[], containerStatuses=[{"name": "app", **container} for container in containers]
+    )
     metadata = {"creationTimestamp": None if created is None else stamp(created)}
     status["startTime"] = None if started is None else stamp(started)
     return starving([build.pod(change={"metadata": metadata, "status": status})]).get("app")
@@ -134,10 +136,10 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
 def test_whether_a_pod_has_at_least_the_templates_memory(
     template: dict[str, Any], own: dict[str, Any], expected: bool
 ) -> None:
-    found = starving(
+    times = starving(
         [pod(killed(), [{"name": "app", "resources": own}])], {"name": "app", "resources": template}
     )
-    assert ("app" in found) is expected
+    assert ("app" in times) is expected
 
 
 # --- once, and for a day ---------------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ def test_out_of_memory_before_the_last_raise_does_not_count_again(
     axis: dict[str, Any], in_place: bool, expected: dict[str, dt.datetime]
 ) -> None:
     containers = build.workload(containers=[build.container(), build.container("proxy")])
-    found = raised_at(
+    times = raised_at(
         Clock(NOW), VerticalAxis(**axis), containers.spec.template.spec.containers, in_place=in_place
     )
-    assert found == expected
+    assert times == expected

@@ -18,16 +18,16 @@ def test_a_stretch_has_the_requests_of_its_seconds_and_what_was_requested_meanwh
     """200m for one second, then 400m for two; the stretch ends in the middle of the latter."""
     samples = (Sample(0, 200, GIB), Sample(1, 400, 2 * GIB), Sample(3, 400, 2 * GIB))
     run = Run("x", {0: GOOD, 1: SLOW, 2: FAILED}, samples, 0)
-    found = figures(run, 0, 2)
-    assert (found.above, found.sent, found.failed) == (1, 4, 0)
-    assert (found.median, found.slow) == (5.0, GOAL + 1)
-    assert (found.cpu, found.memory) == pytest.approx((0.2 + 0.4, 1 + 2))
+    stretch = figures(run, 0, 2)
+    assert (stretch.above, stretch.sent, stretch.failed) == (1, 4, 0)
+    assert (stretch.median, stretch.slow) == (5.0, GOAL + 1)
+    assert (stretch.cpu, stretch.memory) == pytest.approx((0.2 + 0.4, 1 + 2))
     assert figures(run, 2, 3).failed == 2
 
 
 def test_nothing_measured_is_nothing() -> None:
-    found = figures(Run("x", {}, (), 0), 0, 10)
-    assert (found.above, found.sent, found.median, found.cpu) == (0, 0, None, 0)
+    stretch = figures(Run("x", {}, (), 0), 0, 10)
+    assert (stretch.above, stretch.sent, stretch.median, stretch.cpu) == (0, 0, None, 0)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_nothing_measured_is_nothing() -> None:
     ],
 )
 def test_requests_are_back_once_they_stay_within_a_tenth(cpu: tuple[int, ...], second: int | None) -> None:
-    samples = [Sample(float(at), one, GIB) for at, one in enumerate(cpu)]
+    samples = [Sample(float(at), request, GIB) for at, request in enumerate(cpu)]
     assert back(Run("x", {}, samples, 0)) == second
 
 

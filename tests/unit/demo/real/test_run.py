@@ -75,7 +75,7 @@ class TestManifests:
 
     def test_hpa_and_vpa_have_its_bounds_and_its_hold(self) -> None:
         hvpa = yaml.safe_load((HERE / "hvpa.yaml").read_text())["spec"]
-        hpa, vpa = (one["spec"] for one in yaml.safe_load_all((HERE / "rivals.yaml").read_text()))
+        hpa, vpa = (document["spec"] for document in yaml.safe_load_all((HERE / "rivals.yaml").read_text()))
         own = hvpa["hpa"]["template"]["spec"]
         assert [hpa[name] for name in ("minReplicas", "maxReplicas")] == [
             own["minReplicas"],

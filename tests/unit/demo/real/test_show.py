@@ -33,7 +33,9 @@ def test_before_the_first_answer_nothing_is_known() -> None:
 
 
 def test_columns_stand_under_their_names_and_no_line_is_too_wide() -> None:
-    long = replace(SEEN, held=tuple(Held("down", one, "StabilizationWindow") for one in ("cpu", "memory")))
+    long = replace(
+        SEEN, held=tuple(Held("down", resource, "StabilizationWindow") for resource in ("cpu", "memory"))
+    )
     text = row({0: Answers(0, (5.0,))}, [container(SMALL)], long, 0, NOW)
     names = header(COLUMNS)
     for cell, name in (("5 ms", "P50"), ("200m", "asked"), ("128Mi", "mem max")):

@@ -38,26 +38,26 @@ def checkpoint(vpa: str, container: str, version: str = "1", name: str = "") -> 
 
 
 def test_what_the_recommender_saved_is_read_and_its_histograms_are_not() -> None:
-    found = checkpoint("web", "app")
-    assert (found.spec.vpa_object_name, found.spec.container_name) == ("web", "app")
-    assert found.status.last_update_time == SAVED
-    assert found.status.first_sample_start == SAVED - dt.timedelta(days=1)
-    assert found.status.total_samples_count == 1439
-    assert not found.metadata.labels
+    vpa_checkpoint = checkpoint("web", "app")
+    assert (vpa_checkpoint.spec.vpa_object_name, vpa_checkpoint.spec.container_name) == ("web", "app")
+    assert vpa_checkpoint.status.last_update_time == SAVED
+    assert vpa_checkpoint.status.first_sample_start == SAVED - dt.timedelta(days=1)
+    assert vpa_checkpoint.status.total_samples_count == 1439
+    assert not vpa_checkpoint.metadata.labels
 
 
 def test_checkpoints_are_found_by_their_vpa() -> None:
     checkpoints = Checkpoints((ALL_NAMESPACES,))
-    for one in (checkpoint("web", "app"), checkpoint("web", "proxy"), checkpoint("api", "app")):
-        checkpoints.store.put(one)
+    for vpa_checkpoint in (checkpoint("web", "app"), checkpoint("web", "proxy"), checkpoint("api", "app")):
+        checkpoints.store.put(vpa_checkpoint)
     web, api = Key("shop", "web"), Key("shop", "api")
-    assert {one.spec.container_name for one in checkpoints.of(web)} == {"app", "proxy"}
+    assert {vpa_checkpoint.spec.container_name for vpa_checkpoint in checkpoints.of(web)} == {"app", "proxy"}
     assert len(list(checkpoints)) == 3
     checkpoints.store.put(checkpoint("web", "app", "2"))
     checkpoints.store.put(checkpoint("api", "proxy", "3", name="web-proxy"))
     checkpoints.store.delete(Key("shop", "api-app"))
-    assert [one.spec.container_name for one in checkpoints.of(web)] == ["app"]
-    assert [one.spec.container_name for one in checkpoints.of(api)] == ["proxy"]
+    assert [vpa_checkpoint.spec.container_name for vpa_checkpoint in checkpoints.of(web)] == ["app"]
+    assert [vpa_checkpoint.spec.container_name for vpa_checkpoint in checkpoints.of(api)] == ["proxy"]
     assert checkpoints.of(Key("other", "web")) == ()
 
 

@@ -86,13 +86,13 @@ class Harness:
         return self.put(PODS, name, metadata={"labels": labels}, status={"phase": phase})
 
     def seen(self, name: str) -> Any:
-        found = self.local.objects(Key(NS, name))
-        assert found is not None
-        return found
+        objects = self.local.objects(Key(NS, name))
+        assert objects is not None
+        return objects
 
 
 def names(objects: Any) -> list[str]:
-    return sorted(one.metadata.name for one in objects)
+    return sorted(item.metadata.name for item in objects)
 
 
 def hpa_for(kind: str, name: str) -> dict[str, Any]:
@@ -119,12 +119,12 @@ def test_an_hvpa_s_own_objects_are_found() -> None:
     harness.put(VPAS, "w", **vpa_for("StatefulSet", "web"))
     harness.pod("web-1", app="web")
     harness.pod("else-1", app="else")
-    seen = harness.seen("h")
-    assert seen.workload is not None
-    assert seen.workload.kind == "Deployment"
-    assert names(seen.hpas) == ["for-us", "foreign", "h", "named", "owned"]
-    assert names(seen.vpas) == ["v"]
-    assert names(seen.pods) == ["web-1"]
+    objects = harness.seen("h")
+    assert objects.workload is not None
+    assert objects.workload.kind == "Deployment"
+    assert names(objects.hpas) == ["for-us", "foreign", "h", "named", "owned"]
+    assert names(objects.vpas) == ["v"]
+    assert names(objects.pods) == ["web-1"]
     assert harness.local.objects(Key(NS, "nobody")) is None
 
 
@@ -138,7 +138,7 @@ def test_the_same_pods_are_the_same_tuple() -> None:
     harness.workload(replicas=2)
     assert harness.seen("h").pods is pods
     harness.pod("web-1", "Pending", app="web")
-    assert [one.status.phase for one in harness.seen("h").pods] == ["Pending"]
+    assert [pod.status.phase for pod in harness.seen("h").pods] == ["Pending"]
     harness.pod("web-1", "Failed", app="else")
     assert harness.seen("h").pods == ()
     harness.workload("web", app="else")
@@ -165,8 +165,8 @@ def test_rivals_see_each_other_come_and_go() -> None:
     harness = Harness()
     assert harness.hvpa("one") == ["one"]
     assert harness.hvpa("two") == ["one", "two"]
-    assert [one.name for one in harness.seen("one").others] == ["two"]
-    assert [one.name for one in harness.seen("two").others] == ["one"]
+    assert [rival.name for rival in harness.seen("one").others] == ["two"]
+    assert [rival.name for rival in harness.seen("two").others] == ["one"]
     assert harness.hvpa("two", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}) == ["one", "two"]
     assert harness.seen("one").others == ()
     assert harness.hvpa("three") == ["one", "three"]  # two does not count any more
@@ -256,8 +256,8 @@ def test_a_recommendation_s_bounds_that_move_a_little_wake_nobody() -> None:
     harness.hvpa("h")
 
     def vpa(**recommended: Any) -> list[str]:
-        one = {"containerName": "app", **recommended}
-        status = {"recommendation": {"containerRecommendations": [one]}}
+        recommendation = {"containerName": "app", **recommended}
+        status = {"recommendation": {"containerRecommendations": [recommendation]}}
         return harness.put(VPAS, "v", **vpa_for("Deployment", "web"), status=status)
 
     assert vpa(target={"cpu": "1"}, upperBound={"cpu": "1900m"}) == ["h"]
@@ -323,8 +323,8 @@ def test_an_api_server_that_can_not_resize_pods_makes_rollout_the_default() -> N
     harness.hvpa("b", "y", spec={"blend": "Trajectory", "updateStrategy": {"type": "InPlaceOrRollout"}})
 
     def strategies() -> list[str | None]:
-        found = [harness.seen(name).hvpa.spec for name in ("a", "b")]
-        return [one.strategy.type for one in found if one is not None]
+        specs = [harness.seen(name).hvpa.spec for name in ("a", "b")]
+        return [spec.strategy.type for spec in specs if spec is not None]
 
     harness.woken.clear()
     harness.local.set_resizes_pods(True)
@@ -359,7 +359,7 @@ def test_another_size_of_new_pods_wakes_its_hvpa_unless_we_wrote_it() -> None:
     harness = Harness()
     for name in ("a", "b"):
         harness.hvpa(name, name)
-    both = {f"Deployment.apps/{one}": one for one in ("a", "b")}
+    both = {f"Deployment.apps/{name}": name for name in ("a", "b")}
     assert harness.put(HVPA_SIZES, "hvpa", True, sizes=both) == []
     assert harness.put(HVPA_SIZES, "hvpa", sizes=both) == []
     assert harness.put(HVPA_SIZES, "hvpa", sizes={**both, "Deployment.apps/c": "b"}) == ["b"]
@@ -370,9 +370,9 @@ def test_another_size_of_new_pods_wakes_its_hvpa_unless_we_wrote_it() -> None:
 def test_an_hvpa_whose_spec_is_nonsense_is_still_held() -> None:
     harness = Harness()
     harness.put(HVPAS, "bad", spec={"targetRef": 5, "hpa": "x"})
-    seen = harness.seen("bad")
-    assert seen.hvpa.spec is None
-    assert seen.others == ()
+    objects = harness.seen("bad")
+    assert objects.hvpa.spec is None
+    assert objects.others == ()
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def test_the_indexes_find_exactly_what_the_selector_matches(
     assert len(index) == len(owners) == 0
 
 
-@pytest.mark.parametrize("resource", [HVPAS, DEPLOYMENTS, HPAS, VPAS], ids=lambda one: one.kind)
+@pytest.mark.parametrize("resource", [HVPAS, DEPLOYMENTS, HPAS, VPAS], ids=lambda resource: resource.kind)
 def test_the_hvpa_that_changed_last_with_all_that_it_depends_on_is_the_first(
     resource: ApiResource[Any],
 ) -> None:

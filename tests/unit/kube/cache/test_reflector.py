@@ -95,7 +95,7 @@ class Harness(Telemetry, Reports):
         return await answer.respond(request) if isinstance(answer, Stream) else answer
 
     def _note(self, old: Pod | None, new: Pod | None, own: bool) -> None:
-        if "poison" in {one.metadata.name for one in (old, new) if one is not None}:
+        if "poison" in {pod.metadata.name for pod in (old, new) if pod is not None}:
             raise KeyError("poison")
         if new is None and old is not None:
             self.deleted.append(old.metadata.name)
@@ -198,8 +198,10 @@ MANY = range(FRUITLESS)
         ),
         pytest.param(["5", A, "9", BC], lambda: [status(400)], "5 9", "a", id="one that is refused is listed"),
         *[
-            pytest.param(["5", A, "9", BC], lambda one=one: [one() for _ in MANY], "5 " * FRUITLESS + "9", "a", id=id)
-            for one, id in (
+            pytest.param(
+                ["5", A, "9", BC], lambda answer=answer: [answer() for _ in MANY], "5 " * FRUITLESS + "9", "a", id=id
+            )
+            for answer, id in (
                 (lambda: event(500), "an ERROR event again and again leads to a list"),
                 (no_json, "no JSON again and again"),
                 (lambda: status(500), "status 500 again and again"),
@@ -221,13 +223,13 @@ async def test_lists_and_watches_that_fail_are_followed_by_what_helps(
     and the one after them stays. Then `versions` have been watched from, and `deleted` is what went."""
     harness, expected = Harness(), versions.split()
     items: Any = []
-    for one, following in zip(lists, [*lists[1:], None], strict=True):
-        if isinstance(one, int):
-            harness.lists.append(status(one, headers={"Retry-After": "0"}))
-        elif isinstance(one, dict):
-            harness.lists.append(web.json_response(one))
-        elif isinstance(one, str):
-            harness.lists.append(listing(following or [], one))
+    for answer, following in zip(lists, [*lists[1:], None], strict=True):
+        if isinstance(answer, int):
+            harness.lists.append(status(answer, headers={"Retry-After": "0"}))
+        elif isinstance(answer, dict):
+            harness.lists.append(web.json_response(answer))
+        elif isinstance(answer, str):
+            harness.lists.append(listing(following or [], answer))
             items = following
     harness.watches = watches()
     async with harness.running(tmp_path) as reflector:
@@ -235,7 +237,7 @@ async def test_lists_and_watches_that_fail_are_followed_by_what_helps(
         assert reflector.state == "synced"
     assert harness.versions() == expected
     assert " ".join(harness.deleted) == deleted
-    assert harness.names() == [one["metadata"]["name"] for one in items or []]
+    assert harness.names() == [item["metadata"]["name"] for item in items or []]
 
 
 async def test_two_responses_404_in_a_row_empty_the_store_and_block_nothing(tmp_path: Path) -> None:
@@ -463,7 +465,7 @@ def test_it_is_logged_once_and_so_is_the_end_of_it() -> None:
             time.now += STALE / 2
         fresh.succeeded()
         fresh.succeeded()
-    assert [(one["log_level"], one["event"], one["resource"], one["scope"]) for one in logs] == [
+    assert [(line["log_level"], line["event"], line["resource"], line["scope"]) for line in logs] == [
         ("warning", "cache is out of date: neither list nor watch succeeds", "pods", "ns"),
         ("info", "cache is up to date again", "pods", "ns"),
     ]

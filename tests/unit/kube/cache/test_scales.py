@@ -43,12 +43,12 @@ def encoded(**document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def named(found: Any, request: web.Request) -> Any:
+def named(document: Any, request: web.Request) -> Any:
     """The object with the name that was requested."""
-    metadata = found.get("metadata")
+    metadata = document.get("metadata")
     if not isinstance(metadata, dict):
-        return found
-    return {**found, "metadata": {**metadata, "name": request.path.split("/")[-2]}}
+        return document
+    return {**document, "metadata": {**metadata, "name": request.path.split("/")[-2]}}
 
 
 def missing(name: str) -> web.Response:
@@ -101,14 +101,14 @@ class Harness(Telemetry):
         self.local.pods.put(PODS.decode(encoded(metadata=metadata, spec={"containers": [container]})))
 
     def seen(self, name: str = "h") -> Objects:
-        found = self.local.objects(Key("shop", name))
-        assert found is not None
-        return found
+        objects = self.local.objects(Key("shop", name))
+        assert objects is not None
+        return objects
 
     def workload(self) -> Workload:
-        found = self.seen().workload
-        assert found is not None
-        return found
+        workload = self.seen().workload
+        assert workload is not None
+        return workload
 
     async def is_read(self) -> None:
         await until(lambda: self.seen().workload is not None)
@@ -134,12 +134,26 @@ async def test_a_scale_is_a_workload_with_the_containers_of_its_newest_pod(tmp_p
         harness.pod("old", "2026-11-21T10:00:00Z", "1")
         harness.pod("new", "2026-11-21T11:00:00Z", "2")
         harness.pod("going", "2026-11-21T12:00:00Z", "3", deletionTimestamp="2026-11-21T13:00:00Z")
-        one = harness.workload()
-    assert (one.kind, one.api_version, one.metadata.name) == ("Rollout", "argoproj.io/v1alpha1", "web")
-    assert (one.spec.replicas, one.metadata.generation, one.status.observed_generation) == (3, 3, 3)
-    assert (one.status.replicas, one.status.ready_replicas, one.status.updated_replicas) == (2, 2, 2)
-    assert one.spec.selector.match_labels == {"app": "web"}
-    assert [found.resources.requests for found in one.spec.template.spec.containers] == [{"cpu": "2"}]
+        workload = harness.workload()
+    assert (workload.kind, workload.api_version, workload.metadata.name) == (
+        "Rollout",
+        "argoproj.io/v1alpha1",
+        "web",
+    )
+    assert (workload.spec.replicas, workload.metadata.generation, workload.status.observed_generation) == (
+        3,
+        3,
+        3,
+    )
+    assert (workload.status.replicas, workload.status.ready_replicas, workload.status.updated_replicas) == (
+        2,
+        2,
+        2,
+    )
+    assert workload.spec.selector.match_labels == {"app": "web"}
+    assert [container.resources.requests for container in workload.spec.template.spec.containers] == [
+        {"cpu": "2"}
+    ]
     assert len(harness.seen().pods) == 3
     assert harness.server.paths == [GROUP, f"{GROUP}/namespaces/shop/rollouts/web/scale"]
 
@@ -151,8 +165,8 @@ async def test_a_newer_pod_of_another_owner_does_not_count(tmp_path: Path) -> No
         own, job = {"kind": "Rollout", "uid": "web"}, {"kind": "Job", "uid": "j"}
         harness.pod("own", "2026-11-21T10:00:00Z", "1", ownerReferences=[{**own, "controller": True}])
         harness.pod("other", "2026-11-21T11:00:00Z", "2", ownerReferences=[{**job, "controller": True}])
-        (found,) = harness.workload().spec.template.spec.containers
-    assert found.resources.requests == {"cpu": "1"}
+        (container,) = harness.workload().spec.template.spec.containers
+    assert container.resources.requests == {"cpu": "1"}
 
 
 async def test_a_change_by_another_client_is_seen_at_the_next_read(tmp_path: Path) -> None:
@@ -244,9 +258,9 @@ async def test_two_versions_of_a_kind_do_not_disturb_each_other(tmp_path: Path, 
     async def respond_by_version(request: web.Request) -> web.StreamResponse:
         if "v1beta1" in request.path:
             return missing("")
-        found = scale()
-        found["metadata"]["namespace"] = "shop"
-        return respond(SERVED if request.path == GROUP else found)
+        document = scale()
+        document["metadata"]["namespace"] = "shop"
+        return respond(SERVED if request.path == GROUP else document)
 
     harness.server.handler = respond_by_version
     for number in range(3):

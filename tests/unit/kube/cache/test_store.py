@@ -23,7 +23,7 @@ class Watched:
         self.store: Store[Pod] = Store(scopes or (ALL_NAMESPACES,), self._note)
 
     def _note(self, old: Pod | None, new: Pod | None, own: bool) -> None:
-        versions = [one.metadata.resource_version if one is not None else None for one in (old, new)]
+        versions = [pod.metadata.resource_version if pod is not None else None for pod in (old, new)]
         self.seen.append((versions[0], versions[1], own))
 
 

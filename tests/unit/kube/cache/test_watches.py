@@ -64,11 +64,11 @@ async def test_what_is_missing_is_reported_by_resource_and_some_need_not_be_serv
                 "statefulsets: not served by the cluster",
                 "pods: not listed yet: 403 Forbidden",
             ]
-            found = watches.last_success()
+            times = watches.last_success()
     optional = {"verticalpodautoscalers", "hvpasizes", "verticalpodautoscalercheckpoints"}
-    assert not optional & found.keys()
-    assert found["pods"] == found["statefulsets"] == 0.0
-    assert all(0 < NOW.timestamp() - found[one] < 600 for one in ("hvpas", "deployments"))
+    assert not optional & times.keys()
+    assert times["pods"] == times["statefulsets"] == 0.0
+    assert all(0 < NOW.timestamp() - times[plural] < 600 for plural in ("hvpas", "deployments"))
 
 
 async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
@@ -77,11 +77,15 @@ async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
     monkeypatch.setattr("hvpa.kube.cache.reflector.STALE", 0.0)  # at once
     async with FakeServer().transport(tmp_path) as transport:
         watches, _ = watching(transport, "one", "two")
-        for one in watches.reflectors:
-            one.state = "synced"
-            one.freshness.succeeded()
+        for reflector in watches.reflectors:
+            reflector.state = "synced"
+            reflector.freshness.succeeded()
         assert watches.problems() == []
-        (pods,) = [one for one in watches.reflectors if one.resource is PODS and one.scope == "two"]
+        (pods,) = [
+            reflector
+            for reflector in watches.reflectors
+            if reflector.resource is PODS and reflector.scope == "two"
+        ]
         pods.freshness.failed(Unreachable("10.0.0.1"))
         (problem,) = watches.problems()
         since = r"2026-11-22T1\d:\d\d:\d\dZ"
@@ -94,21 +98,21 @@ async def test_some_kinds_are_watched_once_an_hvpa_names_them(tmp_path: Path) ->
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path.endswith("/daemonsets") and refused:
             return status(403, "Forbidden")
-        found = [hvpa("early", "ReplicaSet")] if request.path.endswith("/hvpas") else []
-        return await Stream().respond(request) if "watch" in request.query else listing(found, "1")
+        items = [hvpa("early", "ReplicaSet")] if request.path.endswith("/hvpas") else []
+        return await Stream().respond(request) if "watch" in request.query else listing(items, "1")
 
     def hvpa(name: str, kind: str) -> dict[str, Any]:
         spec = {"targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": "web"}}
         metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1"}
         return {"metadata": metadata, "spec": spec}
 
-    def add(one: dict[str, Any]) -> None:
-        local.hvpas.put(HVPAS.decode(json.dumps(one).encode()))
+    def add(manifest: dict[str, Any]) -> None:
+        local.hvpas.put(HVPAS.decode(json.dumps(manifest).encode()))
 
     def unlisted(name: str) -> str | None:
-        found = local.objects(Key("shop", name))
-        assert found is not None
-        return found.unlisted
+        objects = local.objects(Key("shop", name))
+        assert objects is not None
+        return objects.unlisted
 
     async with FakeServer(answer).connected(tmp_path) as transport:
         watches, local = watching(transport)
@@ -122,7 +126,7 @@ async def test_some_kinds_are_watched_once_an_hvpa_names_them(tmp_path: Path) ->
             assert watches.synced()
             refused = False
             await until(lambda: unlisted("late") is None)
-    plurals = [one.resource.plural for one in watches.reflectors]
+    plurals = [reflector.resource.plural for reflector in watches.reflectors]
     assert plurals[len(WATCHED) :] == ["replicasets", "daemonsets"]
 
 
@@ -166,7 +170,9 @@ async def test_once_one_client_finds_the_cluster_set_back_everything_is_listed_o
             for _ in range(3):  # the lease, a custom kind's scale and a reflector may all notice
                 watches.set_back()
             assert len(watches.problems()) == 5
-            assert all("out of date since" in one and "set back" in one for one in watches.problems())
+            assert all(
+                "out of date since" in problem and "set back" in problem for problem in watches.problems()
+            )
             cluster.held.set()
             await until(lambda: not watches.problems())
     assert sorted(cluster.lists) == listed
@@ -213,7 +219,7 @@ async def test_a_watch_that_crashes_is_begun_again_with_a_list_and_ends_no_other
         async with background(watches.run()):
             await until(lambda: cluster.lists.count("pods") == 4 and not watches.problems())
     assert supervisor.problems() == {"watch pods": "keeps failing: KeyError"}
-    assert {one for one in cluster.lists if cluster.lists.count(one) > 1} == {"pods"}
+    assert {plural for plural in cluster.lists if cluster.lists.count(plural) > 1} == {"pods"}
 
 
 @pytest.mark.parametrize(
@@ -238,14 +244,14 @@ async def test_whether_pods_can_be_resized_is_known_before_anything_is_decided(
 
     async with FakeServer(answer).connected(tmp_path) as transport:
         watches, local = watching(transport)
-        found: list[bool] = []
-        monkeypatch.setattr(local, "set_resizes_pods", found.append)
+        calls: list[bool] = []
+        monkeypatch.setattr(local, "set_resizes_pods", calls.append)
         async with background(watches.run()):
-            await until(lambda: all(one.state == "synced" for one in watches.reflectors))
+            await until(lambda: all(reflector.state == "synced" for reflector in watches.reflectors))
             assert not watches.synced()
             told.set()
             await watches.wait(watches.synced)
-    assert found == ([resizes] if code == 200 else [])
+    assert calls == ([resizes] if code == 200 else [])
 
 
 async def test_the_api_server_is_asked_again_after_an_upgrade(
@@ -258,15 +264,15 @@ async def test_the_api_server_is_asked_again_after_an_upgrade(
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path != "/api/v1":
             return await Stream().respond(request) if "watch" in request.query else listing([], "1")
-        found = answers.pop() if len(answers) > 1 else answers[0]
-        if isinstance(found, int):  # while it starts, or a proxy's page
-            return web.Response(text="<html>", status=found)
-        return web.json_response(found)
+        reply = answers.pop() if len(answers) > 1 else answers[0]
+        if isinstance(reply, int):  # while it starts, or a proxy's page
+            return web.Response(text="<html>", status=reply)
+        return web.json_response(reply)
 
     async with FakeServer(answer).connected(tmp_path) as transport:
         watches, local = watching(transport)
-        found: list[bool] = []
-        monkeypatch.setattr(local, "set_resizes_pods", found.append)
+        calls: list[bool] = []
+        monkeypatch.setattr(local, "set_resizes_pods", calls.append)
         async with background(watches.run()):
-            await until(lambda: len(found) > 3)
-    assert found[:3] == [False, True, True]
+            await until(lambda: len(calls) > 3)
+    assert calls[:3] == [False, True, True]

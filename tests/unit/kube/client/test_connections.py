@@ -210,10 +210,10 @@ async def test_requests_that_are_lost_together_cost_no_connection_that_came_late
             await transport.request("PATCH", "/x", timeout=SOON / 2)
         await transport.request("PATCH", "/y", timeout=LONG)
         before = transport._session
-        assert all(isinstance(one, Unreachable) for one in await under_way)
+        assert all(isinstance(result, Unreachable) for result in await under_way)
         assert transport._session is before
         await transport.request("PATCH", "/y", timeout=LONG)
-        assert [one for one in transport._open if not one.client.closed] == [before]
+        assert [session for session in transport._open if not session.client.closed] == [before]
 
 
 async def test_a_stream_has_a_connection_of_its_own_that_is_new(tmp_path: Path) -> None:
@@ -249,8 +249,8 @@ async def test_no_descriptor_is_left(tmp_path: Path) -> None:
             for delay in (0.0, 0.0005, 0.002, 0.004):
                 requests = [asyncio.ensure_future(transport.request("GET", "/")) for _ in range(5)]
                 await asyncio.sleep(delay)
-                for one in requests:
-                    one.cancel()
+                for request in requests:
+                    request.cancel()
                 await asyncio.gather(*requests, return_exceptions=True)
         gc.collect()
         await until(lambda: descriptors() <= before)

@@ -50,7 +50,7 @@ class Life:
 
     def processes(self) -> list[int]:
         """Plugins and children that were begun."""
-        return [int(one) for one in self.pids.read_text().split()] if self.pids.exists() else []
+        return [int(pid) for pid in self.pids.read_text().split()] if self.pids.exists() else []
 
     async def all_gone(self) -> None:
         await until(lambda: not any(map(is_alive, self.processes())))
@@ -103,7 +103,7 @@ async def test_a_plugin_that_hangs_is_killed_with_its_children_and_reaped_and_tr
         assert await credentials.authorization() == "Bearer one"
         await until(lambda: bool(logs))
         await life.all_gone()
-    assert [one["event"] for one in logs] == ["credentials not renewed"]
+    assert [line["event"] for line in logs] == ["credentials not renewed"]
     plugin(life.folder, credential(100).replace('"one"', '"two"'))
     await credentials.authorization()
     assert credentials._renewal is not None
@@ -238,9 +238,9 @@ async def test_a_password_in_the_url_is_sent_as_kubectl_does(
 def test_whatever_a_password_is_no_address_has_it(password: str) -> None:
     for url in (f"https://me:{SECRET}{password}@host:1/p", f"https://me:{password}{SECRET}@host"):
         try:
-            found = address_of(url, "the server")
+            address = address_of(url, "the server")
         except ConfigError as error:
             text = str(error)
         else:
-            text = found.url
+            text = address.url
         assert SECRET not in text

@@ -40,5 +40,5 @@ asyncio.run(main())
 )
 def test_a_fresh_interpreter_prints(modules: str, code: str, printed: str) -> None:
     script = f"import asyncio, sys, {modules}\n{code}"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == printed
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == printed

@@ -28,7 +28,10 @@ class Objects(FakeServer):
     async def _list(self, request: web.Request) -> web.StreamResponse:
         start = int(request.query.get("continue", "0"))
         end = min(start + int(request.query["limit"]), len(self._sizes))
-        items = [{"metadata": {"name": str(one)}, "x": "x" * self._sizes[one]} for one in range(start, end)]
+        items = [
+            {"metadata": {"name": str(number)}, "x": "x" * self._sizes[number]}
+            for number in range(start, end)
+        ]
         token = str(end) if end < len(self._sizes) else ""
         return web.json_response({"metadata": {"resourceVersion": "7", "continue": token}, "items": items})
 
@@ -43,7 +46,7 @@ class Objects(FakeServer):
 
         def take(page: ListPage) -> None:
             items: list[dict[str, Any]] = [json.loads(bytes(item)) for item in page.items or ()]
-            names.extend(one["metadata"]["name"] for one in items)
+            names.extend(item["metadata"]["name"] for item in items)
 
         async with self.connected(folder) as transport:
             await read_list(transport, "/list", take, query)

@@ -392,8 +392,8 @@ async def test_a_certificate_that_does_not_verify_leads_to_new_credentials_once(
 ) -> None:
     server = FakeServer(OK)
     old, new = (
-        {"certificate-authority-data": inline(one.certificate)}
-        for one in (Authority(tmp_path / "old"), authority)
+        {"certificate-authority-data": inline(issuer.certificate)}
+        for issuer in (Authority(tmp_path / "old"), authority)
     )
     async with server.running(serving(authority)), server.transport(tmp_path, None, old) as transport:
         with pytest.raises(Unreachable, match="certificate verify failed"):

@@ -101,30 +101,30 @@ class Harness:
         return joined
 
     async def close(self) -> None:
-        for one in self.alive:
-            await end(one.task)
+        for member in self.alive:
+            await end(member.task)
 
     @property
     def alive(self) -> list[Member]:
-        return [one for one in self.members if not one.task.done()]
+        return [member for member in self.members if not member.task.done()]
 
     async def pass_by(self, seconds: float) -> None:
         """Let time go by, and see that each shard is touched by one member at most, all of one number of shards."""
         end = now() + seconds
         while now() < end:
             await asyncio.sleep(BEAT)
-            for one in self.alive:
-                one.work()
+            for member in self.alive:
+                member.work()
             self.check()
 
     def check(self) -> None:
-        touched = [(one.names.shards, shard) for one in self.members for shard in one.touches()]
+        touched = [(member.names.shards, shard) for member in self.members for shard in member.touches()]
         assert len(touched) == len(set(touched))
         assert len({shards for shards, _ in touched}) <= 1
 
     def is_settled(self) -> bool:
         """Whether every shard is with its winner, among those who run."""
-        alive = {one.identity: one for one in self.alive}
+        alive = {member.identity: member for member in self.alive}
         return all(
             alive[cast(str, winner(shard, alive.keys()))].keeper.serves(shard) for shard in range(SHARDS)
         )

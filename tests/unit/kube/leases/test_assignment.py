@@ -20,8 +20,8 @@ numbers = st.integers(1, 256)
 
 def test_an_hvpa_s_shard_never_changes() -> None:
     """Written down: replicas of different releases must agree."""
-    found = [shard_of(Key("shoot--dev", name), 16) for name in ("etcd-main", "kube-apiserver", "prometheus")]
-    assert found == [1, 14, 0]
+    shards = [shard_of(Key("shoot--dev", name), 16) for name in ("etcd-main", "kube-apiserver", "prometheus")]
+    assert shards == [1, 14, 0]
     assert winner(3, ["a", "b", "c"]) == "b"
 
 
@@ -36,10 +36,10 @@ def test_hvpas_are_spread_evenly() -> None:
 def test_a_shard_has_one_winner_in_whatever_order_the_members_are_known(
     shard: int, known: list[str], order: st.DataObject
 ) -> None:
-    found = winner(shard, known)
-    assert found in known
+    identity = winner(shard, known)
+    assert identity in known
     order.shuffle(known)  # type: ignore[attr-defined]
-    assert winner(shard, known) == found
+    assert winner(shard, known) == identity
     assert winner(shard, []) is None
 
 
@@ -59,7 +59,7 @@ def test_members_have_about_equal_shares(count: int) -> None:
     known = [f"hvpa-{i}_uid{i}" for i in range(count)]
     shares = Counter(winner(shard, known) for shard in range(6000))
     expected = 6000 / count
-    assert all(abs(shares[one] - expected) < 0.15 * expected for one in known)
+    assert all(abs(shares[identity] - expected) < 0.15 * expected for identity in known)
 
 
 @given(
@@ -76,7 +76,7 @@ def test_members_with_the_same_view_divide_all_shards_and_take_nothing_from_the_
     holders = {shard: data.draw(holder) for shard in range(min(shards, 12))}
     taken: Counter[int] = Counter()
     for me in known:
-        held = frozenset(shard for shard, one in holders.items() if one == me)
+        held = frozenset(shard for shard, identity in holders.items() if identity == me)
         step = plan(me, known, holders, held)
         taken.update(step.take)
         assert all(holders[shard] is None for shard in step.take)
@@ -87,7 +87,7 @@ def test_members_with_the_same_view_divide_all_shards_and_take_nothing_from_the_
             assert (keeps or shard in step.take) == (
                 winner(shard, known) == me and holders[shard] in (None, me)
             )
-    assert all(taken[shard] == (one is None) for shard, one in holders.items())
+    assert all(taken[shard] == (identity is None) for shard, identity in holders.items())
 
 
 def test_a_lease_that_names_us_without_our_knowing_is_taken_or_given_up() -> None:
@@ -205,6 +205,6 @@ def test_leases_of_the_long_dead_are_found() -> None:
     watch = Watch()
     watch.look(0, member("x_a", 1), member("x_b", 1, duration=None))
     watch.look(41, member("x_a", 1), member("x_b", 1, duration=None))
-    assert [one.spec.holder_identity for one in watch.members.forgotten()] == ["x_a"]
+    assert [lease.spec.holder_identity for lease in watch.members.forgotten()] == ["x_a"]
     watch.look(61, member("x_b", 1, duration=None))
-    assert [one.spec.holder_identity for one in watch.members.forgotten()] == ["x_b"]
+    assert [lease.spec.holder_identity for lease in watch.members.forgotten()] == ["x_b"]

@@ -80,13 +80,13 @@ async def test_dead_connections_do_not_cost_the_lease_while_new_ones_get_through
         await asyncio.gather(*(transport.request("GET", "/") for _ in range(many)))
         assert leases.server.connections() == many
         leases.server.handler = leases._handle
-        one = elector(transport, "one", LeaseTimes(duration=12.0, renew=8.0, retry=0.2))
-        await one.acquire()
-        async with background(one.keep()) as keeping:
+        leader_elector = elector(transport, "one", LeaseTimes(duration=12.0, renew=8.0, retry=0.2))
+        await leader_elector.acquire()
+        async with background(leader_elector.keep()) as keeping:
             leases.server.lose_connections()
             known = leases.version
             await until(lambda: leases.version > known or keeping.done())
-            assert one.holds()
+            assert leader_elector.holds()
             assert not keeping.done()
 
 
@@ -94,10 +94,10 @@ async def test_dead_connections_do_not_cost_the_lease_while_new_ones_get_through
 async def test_an_answer_that_is_no_lease_is_as_good_as_none(tmp_path: Path, answer: bytes) -> None:
     leases = Leases()
     async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one")
-        await one.acquire()
+        leader_elector = elector(transport, "one")
+        await leader_elector.acquire()
         handler, leases.server.handler = leases.server.handler, always(answer)
-        async with background(one.keep()):
+        async with background(leader_elector.keep()):
             before = len(leases.server.requests)
             await until(lambda: len(leases.server.requests) > before + 3)
             with pytest.raises(Unreachable):
@@ -105,7 +105,7 @@ async def test_an_answer_that_is_no_lease_is_as_good_as_none(tmp_path: Path, ans
             leases.server.handler = handler
             version = leases.version
             await until(lambda: leases.version > version + 1)  # renewed again
-            assert one.holds()
+            assert leader_elector.holds()
 
 
 async def test_a_lease_in_an_earlier_state_is_noticed_by_holder_and_waiting_and_kept(tmp_path: Path) -> None:
@@ -146,10 +146,10 @@ async def test_an_exception_while_a_lease_is_kept_does_not_cost_it(
     monkeypatch.setattr(LeaderElector, "_try", fail)
     supervisor = Supervisor()
     async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one")
-        async with background(one.run(supervisor, lambda: acquired.append(True))) as keeping:
+        leader_elector = elector(transport, "one")
+        async with background(leader_elector.run(supervisor, lambda: acquired.append(True))) as keeping:
             await until(lambda: faults == 3 and leases.version > 5)
-            assert one.holds()
+            assert leader_elector.holds()
             assert not keeping.done()
     assert acquired == [True]
     assert supervisor.problems() == {"lease hvpa": "keeps failing: KeyError"}
@@ -158,11 +158,11 @@ async def test_an_exception_while_a_lease_is_kept_does_not_cost_it(
 async def test_a_lease_that_another_has_taken_ends_the_run(tmp_path: Path) -> None:
     leases = Leases()
     async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one")
-        async with background(one.run(Supervisor())) as keeping:
-            await until(one.holds)
+        leader_elector = elector(transport, "one")
+        async with background(leader_elector.run(Supervisor())) as keeping:
+            await until(leader_elector.holds)
             assert leases.lease is not None
             leases.store({**leases.lease, "spec": {**leases.lease["spec"], "holderIdentity": "another"}})
             await until(keeping.done)
             assert keeping.result() is None
-    assert not one.holds()
+    assert not leader_elector.holds()

@@ -60,8 +60,8 @@ class Candidates:
     async def holding(self, *identities: str) -> list[LeaderElector]:
         """Candidates that all hold the lease."""
         joined = [self.join(identity) for identity in identities or ("",)]
-        for one in joined:
-            await one.acquire()
+        for elector in joined:
+            await elector.acquire()
         return joined
 
 
@@ -131,11 +131,15 @@ def test_no_two_hold_whatever_is_lost_or_late(
         for _ in range(600):
             await asyncio.sleep(0.1)
             who = {
-                one for one, elector in zip(harness.groups, harness.electors, strict=True) if elector.holds()
+                group
+                for group, elector in zip(harness.groups, harness.electors, strict=True)
+                if elector.holds()
             }
             assert len(who) <= 1
             held |= who
-            for task in [one for one in tasks if one.done()]:  # it has lost the lease, and is started again
+            for task in [
+                task for task in tasks if task.done()
+            ]:  # it has lost the lease, and is started again
                 tasks.remove(task)
                 join(task.get_name() if harness.shared else "")
         for task in tasks:
@@ -188,15 +192,15 @@ async def test_a_lease_that_is_deleted_is_left_to_its_holder_and_made_again() ->
 
 async def test_what_stands_in_the_lease_and_what_others_wrote_into_it_stays() -> None:
     harness = Candidates()
-    one = harness.join()
-    assert not one.holds()
-    await one.acquire()
+    elector = harness.join()
+    assert not elector.holds()
+    await elector.acquire()
     taken = harness.server.leases["hvpa"]
     spec = taken["spec"]
     taken["metadata"]["annotations"] = {"note": "mine"}
-    assert one.holds()
-    await one.release()
-    assert not one.holds()
+    assert elector.holds()
+    await elector.release()
+    assert not elector.holds()
     assert spec.pop("acquireTime") == spec.pop("renewTime")
     assert spec == {"holderIdentity": "one-0", "leaseDurationSeconds": 15, "leaseTransitions": 0}
     metadata = harness.server.leases["hvpa"]["metadata"]
@@ -205,8 +209,8 @@ async def test_what_stands_in_the_lease_and_what_others_wrote_into_it_stays() ->
 
 async def test_a_holder_that_cannot_renew_loses_the_lease_and_short_trouble_does_not_cost_it() -> None:
     harness = Candidates()
-    (one,) = await harness.holding()
-    async with background(one.keep()) as keeping:
+    (elector,) = await harness.holding()
+    async with background(elector.keep()) as keeping:
         await asyncio.sleep(5)
         harness.line.cut = True
         await asyncio.sleep(6)
@@ -215,34 +219,34 @@ async def test_a_holder_that_cannot_renew_loses_the_lease_and_short_trouble_does
             "x"  # touched by somebody: it is still ours
         )
         await asyncio.sleep(20)
-        assert one.holds()
+        assert elector.holds()
         harness.line.cut = True
         began = now()
         await keeping
-    assert not one.holds()
+    assert not elector.holds()
     assert TIMES.renew - TIMES.retry - 0.1 < now() - began <= TIMES.renew
 
 
 async def test_a_lease_that_another_client_took_is_lost_and_not_given_back() -> None:
     harness = Candidates()
-    (one,) = await harness.holding()
+    (elector,) = await harness.holding()
     lease = harness.server.leases["hvpa"]
     lease["metadata"]["resourceVersion"], lease["spec"]["holderIdentity"] = "x", "two"
-    await one.keep()
-    assert not one.holds()
-    await one.release()
+    await elector.keep()
+    assert not elector.holds()
+    await elector.release()
     assert harness.holder == "two"
 
 
 async def test_a_process_that_was_stopped_for_too_long_may_not_write() -> None:
     """No other process has the lease before 115, when what was sent at the last has arrived."""
-    one, time = Candidates().join(), 100.0
-    one._monotonic = lambda: time
-    await one.acquire()
+    elector, time = Candidates().join(), 100.0
+    elector._monotonic = lambda: time
+    await elector.acquire()
     time = 109.9
-    assert one.holds()
+    assert elector.holds()
     time = 110.0
-    assert not one.holds()
+    assert not elector.holds()
 
 
 @pytest.mark.parametrize("tried", [True, False])
@@ -260,8 +264,11 @@ async def test_who_is_stopped_while_it_acquires_leaves_the_lease_free(tried: boo
 async def test_who_looked_long_ago_does_not_live_on_what_another_one_renewed() -> None:
     first, second = await Candidates(shared=True).holding("group", "group")
     await asyncio.sleep(TIMES.renew * 0.6)
-    for one in (first, second):  # each sees a renewal of which it knows only that it was after its last look
-        assert await one._try()
+    for elector in (
+        first,
+        second,
+    ):  # each sees a renewal of which it knows only that it was after its last look
+        assert await elector._try()
     await asyncio.sleep(TIMES.renew * 0.6)
     assert first.holds()
     assert second.holds()
@@ -273,7 +280,7 @@ async def test_a_group_keeps_its_lease_with_the_writes_of_one() -> None:
     await asyncio.sleep(10)
     before = harness.methods.count("PUT")
     await asyncio.sleep(60)
-    assert all(one.holds() for one in harness.electors)
+    assert all(elector.holds() for elector in harness.electors)
     assert 60 / (2 * TIMES.retry) <= harness.methods.count("PUT") - before <= 60 / TIMES.retry + 4
     for task in tasks:
         task.cancel()

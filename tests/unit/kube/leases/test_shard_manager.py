@@ -54,8 +54,8 @@ async def test_who_leaves_hands_over_within_about_a_second(harness: Harness) -> 
 
 async def test_the_last_one_leaves_everything_free(harness: Harness) -> None:
     await harness.start(2)
-    for one in harness.members:
-        await one.stop()
+    for member in harness.members:
+        await member.stop()
     assert not any(map(harness.server.holder, harness.server.leases))
     assert len(harness.server.leases) == SHARDS + 1
 
@@ -68,9 +68,9 @@ def test_who_leaves_in_the_middle_of_its_requests_leaves_nothing_behind(
     async def scenario(harness: Harness) -> None:
         for _ in waits:
             harness.join().line.slow = 0.4
-        for one, wait in zip(harness.members, waits, strict=True):
+        for member, wait in zip(harness.members, waits, strict=True):
             await harness.pass_by(wait)
-            await one.stop()
+            await member.stop()
         assert not any(map(harness.server.holder, harness.server.leases))
         assert not any(map(Names("hvpa", SHARDS).is_member, harness.server.leases))
 
@@ -187,21 +187,21 @@ events = st.lists(
 )
 
 
-async def happens(harness: Harness, one: Member, event: str, number: int) -> asyncio.Task[None] | None:
+async def happens(harness: Harness, member: Member, event: str, number: int) -> asyncio.Task[None] | None:
     """Let something happen; what goes on in the background."""
     match event:
         case "join" | "other":
             harness.join(4 if event == "other" else SHARDS)
         case "stop":
-            return asyncio.create_task(one.stop())
+            return asyncio.create_task(member.stop())
         case "crash":
-            await one.crash()
+            await member.crash()
         case "cut" | "heal":
-            one.line.cut = event == "cut"
+            member.line.cut = event == "cut"
         case "lossy":
-            one.line.losses = number / 10
+            member.line.losses = number / 10
         case "slow":
-            one.line.slow = number / 2 + 0.01
+            member.line.slow = number / 2 + 0.01
     return None
 
 
@@ -217,14 +217,14 @@ def test_no_shard_is_ever_two_members_and_all_are_somebody_s_in_the_end(
         tasks: list[asyncio.Task[None]] = []
         for event, number, pause in events:
             alive = harness.alive
-            one = alive[number % len(alive)] if alive else harness.join()
-            task = await happens(harness, one, event, number)
+            member = alive[number % len(alive)] if alive else harness.join()
+            task = await happens(harness, member, event, number)
             tasks += [task] if task is not None else []
             await harness.pass_by(pause)
-        for one in harness.members:  # calm
-            one.line.cut, one.line.losses, one.line.slow = False, 0.0, 0.01
-            if one.names.shards != SHARDS and not one.task.done():
-                tasks.append(asyncio.create_task(one.stop()))
+        for member in harness.members:  # calm
+            member.line.cut, member.line.losses, member.line.slow = False, 0.0, 0.01
+            if member.names.shards != SHARDS and not member.task.done():
+                tasks.append(asyncio.create_task(member.stop()))
         await harness.pass_by(30)
         await asyncio.gather(*tasks)
         harness.join()

@@ -30,11 +30,11 @@ def spec_of(name: str, percent: int = 50) -> dict[str, Any]:
 
 def shared_spec(sharer: ModelSharer, document: dict[str, Any]) -> HvpaSpec:
     raw = json.dumps(document).encode()
-    found, problems = read_spec(raw)
-    assert found is not None, problems
+    spec, problems = read_spec(raw)
+    assert spec is not None, problems
     fresh = HvpaSpec.model_validate(document, by_alias=True, by_name=False)
     sharer.share(fresh, raw)
-    assert fresh == found
+    assert fresh == spec
     return fresh
 
 
@@ -87,30 +87,30 @@ def test_texts_that_are_used_stay_one_and_the_table_does_not_grow_with_texts_tha
 def test_parts_that_come_again_are_held_once_and_what_differs_is_not() -> None:
     sharer = ModelSharer()
     specs = [shared_spec(sharer, spec_of(f"web-{number}")) for number in range(4)]
-    one, other = specs[0], specs[1]
-    assert one.vpa is other.vpa
-    assert one.hpa.scale_up is other.hpa.scale_up  # a default
-    assert one.weight_based_scaling_intervals is other.weight_based_scaling_intervals
-    assert one.target_ref.name == "web-0"
+    spec, other = specs[0], specs[1]
+    assert spec.vpa is other.vpa
+    assert spec.hpa.scale_up is other.hpa.scale_up  # a default
+    assert spec.weight_based_scaling_intervals is other.weight_based_scaling_intervals
+    assert spec.target_ref.name == "web-0"
     assert other.target_ref.name == "web-1"
-    assert one.hpa.selector is not other.hpa.selector
+    assert spec.hpa.selector is not other.hpa.selector
     different = shared_spec(sharer, spec_of("web-4", 51))
-    assert different.weight_based_scaling_intervals is not one.weight_based_scaling_intervals
+    assert different.weight_based_scaling_intervals is not spec.weight_based_scaling_intervals
 
 
 def test_parts_of_one_document_that_are_alike_are_held_once() -> None:
     document = spec_of("web")
     document["vpa"]["selector"] = document["hpa"]["selector"]
-    found = shared_spec(ModelSharer(), document)
-    assert found.hpa.selector is found.vpa.selector
+    spec = shared_spec(ModelSharer(), document)
+    assert spec.hpa.selector is spec.vpa.selector
 
 
 def test_what_was_not_given_is_still_not_given() -> None:
     sharer = ModelSharer()
-    found = [shared_spec(sharer, spec_of("web")) for _ in range(3)][-1]
-    assert found.hpa.model_fields_set == {"deploy", "selector"}
-    copy = found.hpa.model_copy(update={"deploy": True})
-    assert copy.model_fields_set is not found.hpa.model_fields_set
+    spec = [shared_spec(sharer, spec_of("web")) for _ in range(3)][-1]
+    assert spec.hpa.model_fields_set == {"deploy", "selector"}
+    copy = spec.hpa.model_copy(update={"deploy": True})
+    assert copy.model_fields_set is not spec.hpa.model_fields_set
 
 
 VALUES = st.sampled_from(["1", "2", 1, 1.0, 0, 0.0, True, False, "500m", "1Gi"])
@@ -151,12 +151,12 @@ def test_a_shared_status_is_the_status(documents: list[dict[str, Any]]) -> None:
     sharer = ModelSharer()
     for document in documents * 2:
         raw = json.dumps(document).encode()
-        found = HvpaStatus.model_validate(document, by_alias=True, by_name=False)
-        sharer.share(found, raw)
+        status = HvpaStatus.model_validate(document, by_alias=True, by_name=False)
+        sharer.share(status, raw)
         fresh = read_status(raw)[0]
-        assert found == fresh
-        assert to_wire(found) == to_wire(fresh)
-        assert json.dumps(to_wire(found)) == json.dumps(to_wire(fresh))
+        assert status == fresh
+        assert to_wire(status) == to_wire(fresh)
+        assert json.dumps(to_wire(status)) == json.dumps(to_wire(fresh))
 
 
 def test_what_is_no_object_is_left_as_it_is() -> None:

@@ -34,29 +34,29 @@ def test_usual_objects_are_kept_whole() -> None:
 
 
 def test_large_objects_are_cut_down() -> None:
-    found = documents("Additive")
-    found[DEPLOYMENT]["spec"]["template"]["spec"] = {"containers": large(), "initContainers": large()}
-    found[POD]["spec"] = {"containers": large(), "initContainers": large()}
-    found[POD]["metadata"]["ownerReferences"] = large()
-    found[POD]["status"] = {
+    docs = documents("Additive")
+    docs[DEPLOYMENT]["spec"]["template"]["spec"] = {"containers": large(), "initContainers": large()}
+    docs[POD]["spec"] = {"containers": large(), "initContainers": large()}
+    docs[POD]["metadata"]["ownerReferences"] = large()
+    docs[POD]["status"] = {
         "phase": "Failed",
         "message": "m" * 10**6,
         "conditions": large(),
         "containerStatuses": large(),
     }
-    found[HPA]["status"] = {"conditions": large(message="m" * 5000), "currentMetrics": large()}
-    found[VPA]["status"] = {"conditions": large(), "recommendation": {"containerRecommendations": []}}
-    found[VPA]["status"]["recommendation"]["containerRecommendations"] = [
+    docs[HPA]["status"] = {"conditions": large(message="m" * 5000), "currentMetrics": large()}
+    docs[VPA]["status"] = {"conditions": large(), "recommendation": {"containerRecommendations": []}}
+    docs[VPA]["status"]["recommendation"]["containerRecommendations"] = [
         {"containerName": f"c-{number}"} for number in range(5000)
     ]
-    workload, pod = DEPLOYMENTS.decode(encoded(found[DEPLOYMENT])), PODS.decode(encoded(found[POD]))
-    hpa, vpa = HPAS.decode(encoded(found[HPA])), VPAS.decode(encoded(found[VPA]))
+    workload, pod = DEPLOYMENTS.decode(encoded(docs[DEPLOYMENT])), PODS.decode(encoded(docs[POD]))
+    hpa, vpa = HPAS.decode(encoded(docs[HPA])), VPAS.decode(encoded(docs[VPA]))
     for spec in (workload.spec.template.spec, pod.spec):
         assert len(spec.containers) == len(spec.init_containers) == MOST_CONTAINERS + 1
     assert len(pod.status.container_statuses) == MOST_CONTAINERS + 1
     assert len(pod.status.message) < 5000
     assert len(hpa.status.current_metrics or []) == MOST_ENTRIES
-    assert max(len(one.message) for one in hpa.status.conditions or []) < 5000
+    assert max(len(condition.message) for condition in hpa.status.conditions or []) < 5000
     assert vpa.status.recommendation is not None
     assert len(vpa.status.recommendation.container_recommendations or []) == MOST_ENTRIES
     for status in (pod.status, hpa.status, vpa.status):
@@ -96,41 +96,41 @@ def test_wrong_times_are_dropped_wherever_they_are(time: Any, is_wrong: bool) ->
 
 @pytest.mark.parametrize("number", [DEPLOYMENT, HPA, VPA, POD])
 def test_an_object_with_a_wrong_time_is_there_all_the_same(number: int) -> None:
-    watched, found = Watched(), documents("Additive")
+    watched, docs = Watched(), documents("Additive")
     condition = {"type": "X", "status": "True", "lastTransitionTime": WRONG}
-    found[number]["metadata"]["creationTimestamp"] = WRONG
+    docs[number]["metadata"]["creationTimestamp"] = WRONG
     if number != DEPLOYMENT:
-        found[number]["status"]["conditions"].append(condition)
+        docs[number]["status"]["conditions"].append(condition)
     with structlog.testing.capture_logs() as logs:
-        for document in found:
+        for document in docs:
             watched.put(document)
     (line,) = logs
     assert line["log_level"] == "warning"
     assert line["event"] == "a time of an object can't be read"
-    assert (line["kind"], line["object"]) == (found[number]["kind"], found[number]["metadata"]["name"])
+    assert (line["kind"], line["object"]) == (docs[number]["kind"], docs[number]["metadata"]["name"])
     assert "creationTimestamp" in line["error"]
-    seen = watched.local.objects(KEY)
-    assert seen is not None
-    assert seen.workload is not None
-    assert (len(seen.hpas), len(seen.vpas), len(seen.pods)) == (1, 1, 3)
+    objects = watched.local.objects(KEY)
+    assert objects is not None
+    assert objects.workload is not None
+    assert (len(objects.hpas), len(objects.vpas), len(objects.pods)) == (1, 1, 3)
 
 
 def test_an_object_that_can_t_be_read_is_logged_once_and_counted_each_time() -> None:
-    watched, found = Watched(), documents("Additive")
-    for document in found:
+    watched, docs = Watched(), documents("Additive")
+    for document in docs:
         watched.put(document)
-    found[HPA]["spec"]["maxReplicas"] = "many"
+    docs[HPA]["spec"]["maxReplicas"] = "many"
     with structlog.testing.capture_logs() as logs:
         for version in range(8, 58):
-            found[HPA]["metadata"]["resourceVersion"] = str(version)
-            watched.put(found[HPA])
+            docs[HPA]["metadata"]["resourceVersion"] = str(version)
+            watched.put(docs[HPA])
     assert [line["log_level"] for line in logs] == ["warning"] + ["debug"] * 49
     assert "maxReplicas" in logs[0]["error"]
     of_hpas = {"resource": "horizontalpodautoscalers"}
     assert watched.metrics.registry.get_sample_value("hvpa_undecodable_objects_total", of_hpas) == 50
-    seen = watched.local.objects(KEY)
-    assert seen is not None
-    assert seen.hpas == ()
+    objects = watched.local.objects(KEY)
+    assert objects is not None
+    assert objects.hpas == ()
 
 
 def test_an_hvpa_whose_spec_or_status_can_t_be_read_is_there_and_says_so() -> None:
@@ -141,7 +141,7 @@ def test_an_hvpa_whose_spec_or_status_can_t_be_read_is_there_and_says_so() -> No
         known = msgspec.json.decode(raw % (b"{}", b"{}"), type=RawHvpa)
         hvpa = msgspec.structs.replace(known, spec=msgspec.Raw(spec), status=msgspec.Raw(spec))
         watched.local.hvpas.put(stored(hvpa))
-        seen = watched.local.objects(Key("default", "web"))
-        assert seen is not None
-        assert seen.hvpa.spec is None
-        assert seen.hvpa.problems
+        objects = watched.local.objects(Key("default", "web"))
+        assert objects is not None
+        assert objects.hvpa.spec is None
+        assert objects.hvpa.problems

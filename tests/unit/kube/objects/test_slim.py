@@ -33,29 +33,29 @@ def workload(name: str) -> Workload:
         "managedFields": entries,
         "annotations": {"team": "shop", "hvpa.autoscaling.k8s.io/last-applied": "{}"},
     }
-    found: Workload = decoded(DEPLOYMENTS, name, metadata=metadata, spec=spec)
-    return found
+    deployment: Workload = decoded(DEPLOYMENTS, name, metadata=metadata, spec=spec)
+    return deployment
 
 
 def test_of_who_set_what_only_those_are_kept_that_set_what_we_set() -> None:
-    _, one, other = workload("first"), workload("one"), workload("other")
-    assert [entry.manager for entry in one.metadata.managed_fields] == ["scaler"]
-    assert one.metadata.managed_fields[0].owns_replicas()
-    assert one.metadata.managed_fields is other.metadata.managed_fields
-    assert one.spec.template.spec is other.spec.template.spec
-    assert one.metadata.annotations == {"hvpa.autoscaling.k8s.io/last-applied": "{}"}
+    _, deployment, other = workload("first"), workload("one"), workload("other")
+    assert [entry.manager for entry in deployment.metadata.managed_fields] == ["scaler"]
+    assert deployment.metadata.managed_fields[0].owns_replicas()
+    assert deployment.metadata.managed_fields is other.metadata.managed_fields
+    assert deployment.spec.template.spec is other.spec.template.spec
+    assert deployment.metadata.annotations == {"hvpa.autoscaling.k8s.io/last-applied": "{}"}
 
 
 def pod(**status: Any) -> Pod:
-    found: Pod = decoded(PODS, metadata={"ownerReferences": [{"kind": "ReplicaSet"}]}, status=status)
-    return found
+    slim_pod: Pod = decoded(PODS, metadata={"ownerReferences": [{"kind": "ReplicaSet"}]}, status=status)
+    return slim_pod
 
 
 def test_of_a_pod_its_readiness_and_ended_containers_are_kept() -> None:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T10:00:00Z"}
     terminated = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-11-21T10:00:00Z"}}
     running = {"name": "app", "state": {"running": {}}}
-    one, other = [
+    slim_pod, other = [
         pod(
             phase="Running",
             conditions=[ready, {"type": "Initialized"}],
@@ -63,14 +63,14 @@ def test_of_a_pod_its_readiness_and_ended_containers_are_kept() -> None:
         )
         for _ in range(3)
     ][1:]
-    assert [entry.type for entry in one.status.conditions] == ["Ready"]
-    assert [entry.name for entry in one.status.container_statuses] == ["app", "side"]
-    last = one.status.container_statuses[1].last_state.terminated
+    assert [entry.type for entry in slim_pod.status.conditions] == ["Ready"]
+    assert [entry.name for entry in slim_pod.status.container_statuses] == ["app", "side"]
+    last = slim_pod.status.container_statuses[1].last_state.terminated
     assert last is not None
     assert last.reason == "OOMKilled"
-    assert one.status.container_statuses is other.status.container_statuses
-    assert one.status.conditions is other.status.conditions
-    assert one.metadata.owner_references == []
+    assert slim_pod.status.container_statuses is other.status.container_statuses
+    assert slim_pod.status.conditions is other.status.conditions
+    assert slim_pod.metadata.owner_references == []
     failed = pod(phase="Failed", conditions=[{"type": "Ready"}, {"type": "DisruptionTarget"}])
     assert [entry.type for entry in failed.status.conditions] == ["Ready", "DisruptionTarget"]
 
@@ -82,18 +82,18 @@ def test_of_a_pod_it_is_kept_why_it_can_t_be_scheduled_or_started() -> None:
         "state": {"waiting": {"reason": "CreateContainerConfigError", "message": "x" * 9999}},
     }
     starting = {"name": "side", "state": {"waiting": {"reason": "ContainerCreating"}}}
-    one = pod(
+    slim_pod = pod(
         phase="Pending",
         conditions=[stuck],
         containerStatuses=[waiting, starting],
         initContainerStatuses=[waiting, starting],
     )
-    assert [entry.message for entry in one.status.conditions] == ["no node"]
-    first, second = one.status.container_statuses
+    assert [entry.message for entry in slim_pod.status.conditions] == ["no node"]
+    first, second = slim_pod.status.container_statuses
     assert first.state.waiting is not None
     assert len(first.state.waiting.message) == 512
     assert second.state.waiting is None
-    assert [entry.name for entry in one.status.init_container_statuses] == ["app"]
+    assert [entry.name for entry in slim_pod.status.init_container_statuses] == ["app"]
     scheduled = pod(phase="Pending", conditions=[{"type": "PodScheduled", "status": "True"}])
     assert scheduled.status.conditions == []
 
@@ -109,10 +109,10 @@ def test_a_pod_that_can_t_be_scheduled_or_started_is_worth_a_look() -> None:
 
 
 def test_of_a_workloads_conditions_its_progress_and_its_failure_are_kept() -> None:
-    found = [{"type": "ReplicaFailure", "status": status} for status in ("True", "False")]
-    conditions = [*found, {"type": "Progressing"}, {"type": "Available"}]
-    one: Workload = decoded(DEPLOYMENTS, status={"conditions": conditions})
-    assert [(entry.type, entry.status) for entry in one.status.conditions] == [
+    failures = [{"type": "ReplicaFailure", "status": status} for status in ("True", "False")]
+    conditions = [*failures, {"type": "Progressing"}, {"type": "Available"}]
+    deployment: Workload = decoded(DEPLOYMENTS, status={"conditions": conditions})
+    assert [(entry.type, entry.status) for entry in deployment.status.conditions] == [
         ("ReplicaFailure", "True"),
         ("Progressing", "Unknown"),
     ]
@@ -126,7 +126,7 @@ def spoken(at: str, upper: str = "2Gi") -> Vpa:
     written = {"manager": "recommender", "subresource": "status", "time": f"2026-11-21T10:{at}:00Z"}
     older = written | {"time": "2026-11-21T09:00:00Z"}
     entry = {"containerName": "app", "target": {"memory": "1Gi"}, "upperBound": {"cpu": "1", "memory": upper}}
-    found: Vpa = decoded(
+    vpa: Vpa = decoded(
         VPAS,
         metadata={
             "creationTimestamp": "2026-11-21T08:00:00Z",
@@ -134,14 +134,14 @@ def spoken(at: str, upper: str = "2Gi") -> Vpa:
         },
         status={"recommendation": {"containerRecommendations": [entry]}},
     )
-    return found
+    return vpa
 
 
 def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound() -> None:
-    one = spoken("07")
-    assert one.metadata.written_at() == dt.datetime(2026, 11, 21, 10, 7, tzinfo=dt.UTC)
-    assert len(one.metadata.managed_fields) == 1
-    recommendation = one.status.recommendation
+    vpa = spoken("07")
+    assert vpa.metadata.written_at() == dt.datetime(2026, 11, 21, 10, 7, tzinfo=dt.UTC)
+    assert len(vpa.metadata.managed_fields) == 1
+    recommendation = vpa.status.recommendation
     assert recommendation is not None
     assert recommendation.container_recommendations is not None
     assert recommendation.container_recommendations[0].upper_bound == {"cpu": "1", "memory": "2Gi"}
@@ -181,18 +181,18 @@ def test_what_a_pod_requests_is_kept_once_for_all_pods_of_one_kind() -> None:
         "resources": {"requests": {"cpu": "2"}},
         "volumes": [{"name": "data"}],
     }
-    _, one, other = [decoded(PODS, name, spec=spec) for name in ("first", "one", "other")]
-    assert one.spec is other.spec
-    assert one.spec.init_containers[0].restart_policy == "Always"
-    assert one.spec.init_containers[0].resources.requests == {"cpu": "1"}
-    assert one.spec.resources.requests == {"cpu": "2"}
+    _, slim_pod, other = [decoded(PODS, name, spec=spec) for name in ("first", "one", "other")]
+    assert slim_pod.spec is other.spec
+    assert slim_pod.spec.init_containers[0].restart_policy == "Always"
+    assert slim_pod.spec.init_containers[0].resources.requests == {"cpu": "1"}
+    assert slim_pod.spec.resources.requests == {"cpu": "2"}
 
 
 def hpa(replicas: int = 1) -> Hpa:
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
     spec = {"maxReplicas": 5, "metrics": metrics}
-    found: Hpa = decoded(HPAS, spec=spec, status={"desiredReplicas": replicas})
-    return found
+    slim_hpa: Hpa = decoded(HPAS, spec=spec, status={"desiredReplicas": replicas})
+    return slim_hpa
 
 
 def test_an_hpas_spec_is_kept_decoded_with_its_metrics_held_once() -> None:
@@ -205,21 +205,21 @@ def test_of_a_vpa_the_lower_bound_is_dropped() -> None:
     amounts = {"cpu": "1"}
     entry = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
     entries = [entry | {"uncappedTarget": amounts}, entry | {"uncappedTarget": {"cpu": "2"}}]
-    found: Vpa = decoded(
+    vpa: Vpa = decoded(
         VPAS,
         spec={"targetRef": {"kind": "Deployment", "name": "web"}},
         status={"recommendation": {"containerRecommendations": entries}},
     )
-    assert isinstance(found, StoredVpa)
-    assert found.spec.target_ref.name == "web"
-    assert found.status.recommendation is not None
-    entries_left = found.status.recommendation.container_recommendations
+    assert isinstance(vpa, StoredVpa)
+    assert vpa.spec.target_ref.name == "web"
+    assert vpa.status.recommendation is not None
+    entries_left = vpa.status.recommendation.container_recommendations
     assert entries_left is not None
-    one, other = entries_left
-    assert (one.target, one.uncapped_target) == (amounts, amounts)
-    assert one.uncapped_target is one.target
+    recommendation, other = entries_left
+    assert (recommendation.target, recommendation.uncapped_target) == (amounts, amounts)
+    assert recommendation.uncapped_target is recommendation.target
     assert other.uncapped_target == {"cpu": "2"}
-    assert (one.lower_bound, one.upper_bound) == ({}, amounts)
+    assert (recommendation.lower_bound, recommendation.upper_bound) == ({}, amounts)
     assert isinstance(hpa(), StoredHpa)
 
 

@@ -19,29 +19,29 @@ SPEC: dict[str, Any] = {
 
 
 def hvpa(spec: Any = SPEC, status: Any = None, before: StoredHvpa | None = None) -> StoredHvpa:
-    found = stored(
+    stored_hvpa = stored(
         RawHvpa(
             Meta(name="web", namespace="shop"),
             msgspec.Raw(spec if isinstance(spec, bytes) else json.dumps(spec).encode()),
             msgspec.Raw(json.dumps(status or {}).encode()),
         )
     )
-    found.succeed(before)
-    return found
+    stored_hvpa.succeed(before)
+    return stored_hvpa
 
 
 def read(*versions: StoredHvpa) -> list[HvpaObject]:
-    return [one.read() for one in versions]
+    return [version.read() for version in versions]
 
 
 def test_it_is_parsed_once_and_then_without_its_bytes() -> None:
-    found = hvpa(status={"replicas": 2})
-    assert found.links.target_ref.name == "web"
-    assert found.links.hpa is not None
-    assert found.links.hpa.name == "web-hpa"
-    assert found.read() is found.read()
-    assert found.read().status.replicas == 2
-    assert (bytes(found.spec), bytes(found.status)) == (b"{}", b"{}")
+    stored_hvpa = hvpa(status={"replicas": 2})
+    assert stored_hvpa.links.target_ref.name == "web"
+    assert stored_hvpa.links.hpa is not None
+    assert stored_hvpa.links.hpa.name == "web-hpa"
+    assert stored_hvpa.read() is stored_hvpa.read()
+    assert stored_hvpa.read().status.replicas == 2
+    assert (bytes(stored_hvpa.spec), bytes(stored_hvpa.status)) == (b"{}", b"{}")
 
 
 def test_what_has_not_changed_is_taken_over() -> None:
@@ -49,9 +49,9 @@ def test_what_has_not_changed_is_taken_over() -> None:
     first.read()
     second = hvpa(status={"replicas": 3}, before=first)
     assert second.links is first.links
-    one, two = read(first, second)
-    assert two.spec is one.spec
-    assert (one.status.replicas, two.status.replicas) == (2, 3)
+    first_hvpa, two = read(first, second)
+    assert two.spec is first_hvpa.spec
+    assert (first_hvpa.status.replicas, two.status.replicas) == (2, 3)
     third = hvpa({**SPEC, "mode": "Off"}, {"replicas": 3}, before=second)
     assert third.read().status is two.status
     assert third.read().spec != two.spec
@@ -67,19 +67,19 @@ def test_a_version_that_was_never_read_is_passed_over() -> None:
 def test_other_scale_replicas_leave_the_parts_of_a_spec_as_they_are() -> None:
     first = hvpa({**SPEC, "replicas": 1})
     second = hvpa({"replicas": 2, **SPEC}, before=first)
-    one = first.read().spec
+    first_spec = first.read().spec
     second.succeed(first)
     two = second.read().spec
-    assert one is not None
+    assert first_spec is not None
     assert two is not None
-    assert (one.replicas, two.replicas) == (1, 2)
-    assert two.hpa is one.hpa
+    assert (first_spec.replicas, two.replicas) == (1, 2)
+    assert two.hpa is first_spec.hpa
     assert two == hvpa({**SPEC, "replicas": 2}).read().spec
 
 
 @pytest.mark.parametrize("spec", [b"[]", b'{"targetRef": 1}', b'"x"'])
 def test_a_spec_that_can_not_be_read_has_no_links(spec: bytes) -> None:
-    found = hvpa(spec)
-    assert found.links == NO_LINKS
-    assert found.read().spec is None
-    assert found.read().problems
+    stored_hvpa = hvpa(spec)
+    assert stored_hvpa.links == NO_LINKS
+    assert stored_hvpa.read().spec is None
+    assert stored_hvpa.read().problems

@@ -23,8 +23,8 @@ ODD = {
 async def test_cpu_and_memory_by_pod_and_container_without_what_makes_no_sense(tmp_path: Path) -> None:
     server = FakeServer(always({"items": [ONE, ODD]}))
     async with server.connected(tmp_path) as transport:
-        found = await read_usage(transport, "shop", "app=web")
-    assert found == {
+        usage = await read_usage(transport, "shop", "app=web")
+    assert usage == {
         ("web-0", "app"): {"cpu": 250, "memory": 2**20},
         ("web-1", "app"): {"memory": 2**21},
         ("web-1", ""): {},

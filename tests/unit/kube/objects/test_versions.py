@@ -16,7 +16,7 @@ VPAS, HVPAS = ({"resources": [{"name": name}]} for name in ("verticalpodautoscal
 
 
 def group(*versions: str) -> Any:
-    return {"versions": [{"version": one} for one in versions]}
+    return {"versions": [{"version": version} for version in versions]}
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,7 @@ async def test_a_client_that_does_not_end_its_tls_is_cut_off(
 
 def of_tls() -> int:
     """Connections over TLS whose memory, a quarter of a megabyte each, this process's server holds."""
-    return sum(isinstance(one, SSLProtocol) and one._server_side for one in gc.get_objects())
+    return sum(isinstance(instance, SSLProtocol) and instance._server_side for instance in gc.get_objects())
 
 
 @pytest.fixture
@@ -356,7 +356,7 @@ async def test_without_open_files_the_oldest_idle_connection_makes_room() -> Non
                 await asyncio.get_running_loop().sock_sendall(clients[-1], WHOLE)
                 answer = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(clients[-1], 4096), LONG)
             assert answer.startswith(b"HTTP/1.1 200 OK")
-            assert [one["event"] for one in logs] == ["a connection can't be accepted; trying again"]
+            assert [line["event"] for line in logs] == ["a connection can't be accepted; trying again"]
             assert len(listener.acceptor) < 30
 
 

@@ -197,7 +197,7 @@ async def test_no_token_is_kept_or_logged(harness: Harness) -> None:
         harness.answer = status(500)
         await harness.get("Bearer other-secret")
     assert "secret" not in repr(logs)
-    kept = repr([one._found for one in (harness.guard._allowed, harness.guard._refused)])
+    kept = repr([cache._found for cache in (harness.guard._allowed, harness.guard._refused)])
     assert "good" not in kept
     assert "secret" not in kept
     assert "prometheus" in kept

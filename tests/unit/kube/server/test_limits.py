@@ -66,12 +66,12 @@ def request(path: str = "/ok", method: str = "GET", *headers: str) -> bytes:
 )
 async def test_responses_reveal_nothing(sent: bytes, status: int, body: bytes) -> None:
     async with listening(ROUTES) as (port, _):
-        head, _, found = (await exchange(port, sent)).partition(b"\r\n\r\n")
+        head, _, content = (await exchange(port, sent)).partition(b"\r\n\r\n")
     assert int(head.split()[1]) == status
-    assert found == body
+    assert content == body
     assert b"\r\nServer: hvpa" in head
     for secret in (b"ython", b"aiohttp", b"secret", b"Traceback"):
-        assert secret not in head + found
+        assert secret not in head + content
 
 
 async def test_a_fault_of_ours_is_logged_and_a_client_s_is_not() -> None:
@@ -79,7 +79,7 @@ async def test_a_fault_of_ours_is_logged_and_a_client_s_is_not() -> None:
         with capture_logs() as logs:
             await exchange(port, b"nonsense\r\n\r\n")
             await exchange(port, request("/fails"))
-    assert [(one["event"], one["error"]) for one in logs] == [
+    assert [(line["event"], line["error"]) for line in logs] == [
         ("a request could not be answered", "RuntimeError('secret reason')")
     ]
 
@@ -122,11 +122,11 @@ async def test_a_client_that_does_not_finish_its_request_is_cut_off(
     async with listening(ROUTES) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         sending = asyncio.ensure_future(sends(writer))
-        found = b""
+        answer = b""
         with suppress(ConnectionError):  # while something was still on its way
             while chunk := await asyncio.wait_for(reader.read(2**16), LONG):
-                found += chunk
-        assert found.count(b"HTTP/1.1") == (1 if sends is _after_one_answer else 0)
+                answer += chunk
+        assert answer.count(b"HTTP/1.1") == (1 if sends is _after_one_answer else 0)
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
         writer.close()
@@ -157,12 +157,12 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: py
 
 async def test_a_large_answer_comes_whole_and_head_brings_its_length_only() -> None:
     async with listening(ROUTES) as (port, _):
-        head, _, found = (await exchange(port, request("/large"))).partition(b"\r\n\r\n")
-        assert found == LARGE
+        head, _, content = (await exchange(port, request("/large"))).partition(b"\r\n\r\n")
+        assert content == LARGE
         assert f"Content-Length: {len(LARGE)}".encode() in head
-        head, _, found = (await exchange(port, request("/large", "HEAD"))).partition(b"\r\n\r\n")
+        head, _, content = (await exchange(port, request("/large", "HEAD"))).partition(b"\r\n\r\n")
         assert f"Content-Length: {len(LARGE)}".encode() in head
-        assert found == b""
+        assert content == b""
 
 
 async def test_an_idle_connection_does_not_hold_up_the_end() -> None:

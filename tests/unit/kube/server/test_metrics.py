@@ -61,9 +61,9 @@ def shown(metrics: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
     """All samples of the page, as Prometheus reads them."""
     families = text_string_to_metric_families(b"".join(metrics.pieces()).decode())
     samples = [sample for family in families for sample in family.samples]
-    found = {(one.name, frozenset(one.labels.items())): one.value for one in samples}
-    assert len(found) == len(samples)
-    return found
+    values = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples}
+    assert len(values) == len(samples)
+    return values
 
 
 def test_broken_invariants_are_counted_from_0_on_where_they_are_looked_for() -> None:
@@ -71,12 +71,12 @@ def test_broken_invariants_are_counted_from_0_on_where_they_are_looked_for() -> 
     metrics = Metrics(CollectorRegistry(), checks_invariants=True)
     assert metrics.checks_invariants
     metrics.violated(Key("ns", "h"), Violation("capacity", "too few"))
-    found = {
+    counts = {
         dict(labels)["invariant"]: count
         for (name, labels), count in shown(metrics).items()
         if "invariant" in name
     }
-    assert found == {"capacity": 1, "unmeasured": 0, "unexplained": 0}
+    assert counts == {"capacity": 1, "unmeasured": 0, "unexplained": 0}
 
 
 @pytest.mark.parametrize("name", ["h", 'a "quoted" \\ name\nof two lines'])
@@ -86,7 +86,7 @@ def test_the_series_of_an_hvpa_are_there_until_it_is_deleted(name: str) -> None:
     metrics.decided(key, DECISION, build.workload(5))
     names = {"namespace": "ns", "name": name}
     cpu = {**names, "container": "app", "resource": "cpu"}
-    found = shown(metrics)
+    values = shown(metrics)
     for metric, labels, value in (
         ("hvpa_replicas", names, 5.0),  # of the workload: what was decided may not be written yet
         ("hvpa_recommended_replicas", names, 4.0),
@@ -94,9 +94,9 @@ def test_the_series_of_an_hvpa_are_there_until_it_is_deleted(name: str) -> None:
         ("hvpa_recommended_request", cpu, 1.5),
         ("hvpa_recommended_request", {**cpu, "resource": "memory"}, 1000.0),
     ):
-        assert found[metric, frozenset(labels.items())] == value
+        assert values[metric, frozenset(labels.items())] == value
     metrics.forgotten(key)
-    assert not [one for one in shown(metrics) if ("namespace", "ns") in one[1]]
+    assert not [series for series in shown(metrics) if ("namespace", "ns") in series[1]]
 
 
 def test_all_slices_together_have_each_hvpa_once() -> None:
@@ -107,8 +107,8 @@ def test_all_slices_together_have_each_hvpa_once() -> None:
 def test_how_fresh_each_cache_is_is_shown_by_resource() -> None:
     metrics = Metrics(CollectorRegistry())
     metrics.watch_caches(lambda: {"pods": 1.5e9})
-    found = shown(metrics)
-    assert found["hvpa_watch_last_success_timestamp_seconds", frozenset({("resource", "pods")})] == 1.5e9
+    values = shown(metrics)
+    assert values["hvpa_watch_last_success_timestamp_seconds", frozenset({("resource", "pods")})] == 1.5e9
 
 
 def test_undecodable_objects_are_counted_from_0_on() -> None:
@@ -117,10 +117,12 @@ def test_undecodable_objects_are_counted_from_0_on() -> None:
 
     def counted() -> dict[str, float]:
         return {
-            dict(labels)["resource"]: value for (one, labels), value in shown(metrics).items() if one == name
+            dict(labels)["resource"]: value
+            for (metric, labels), value in shown(metrics).items()
+            if metric == name
         }
 
-    assert counted() == {one.plural: 0 for one in (*WATCHED, *ON_DEMAND)}
+    assert counted() == {resource.plural: 0 for resource in (*WATCHED, *ON_DEMAND)}
     metrics.bad_object("pods")
     assert counted()["pods"] == 1
 
@@ -148,9 +150,9 @@ async def test_many_scrapes_at_once_cost_no_lease_and_one_rendering_a_second(tmp
 
             loop = asyncio.get_running_loop()
             began, version = loop.time(), leases.version
-            found = await asyncio.gather(*(scrape() for _ in range(SCRAPES)))
+            counts = await asyncio.gather(*(scrape() for _ in range(SCRAPES)))
             lasted = loop.time() - began
-            assert found == [HVPAS] * SCRAPES
+            assert counts == [HVPAS] * SCRAPES
             assert 1 <= rendering.count <= 1 + lasted / FRESH
             await until(lambda: leases.version > version)  # it is renewed
             assert mine.holds()
@@ -209,8 +211,8 @@ def test_what_waits_for_its_namespace_is_shown_apart_from_what_waits_for_a_worke
     metrics.watch_queue(lambda: 1.0, lambda: 2.0, lambda: 3.0)
     metrics.started(Key("ns", "web"), 0.1)
     metrics.postponed(Key("ns", "web"), 30.0)
-    found = shown(metrics)
+    values = shown(metrics)
     none: frozenset[tuple[str, str]] = frozenset()
-    assert found["hvpa_postponed", none] == 3.0
-    assert found["hvpa_postponed_decisions_total", none] == 1.0
-    assert found["hvpa_queue_wait_seconds_count", none] == 1.0
+    assert values["hvpa_postponed", none] == 3.0
+    assert values["hvpa_postponed_decisions_total", none] == 1.0
+    assert values["hvpa_queue_wait_seconds_count", none] == 1.0

@@ -16,7 +16,7 @@ WEB, API = Key("shop", "web"), Key("shop", "api")
 
 def decision(ready: str, reason: str, *held: str) -> Decision:
     conditions = (StatusCondition(type="Ready", status=ready, reason=reason),)
-    blocked = tuple(BlockedScaling(reason=one, axis="horizontal", direction="up") for one in held)
+    blocked = tuple(BlockedScaling(reason=hold, axis="horizontal", direction="up") for hold in held)
     return Decision(HvpaStatus(conditions=conditions, last_blocked_scaling=blocked))
 
 
@@ -24,8 +24,8 @@ def series(metrics: Metrics, name: str) -> dict[str, float]:
     """A metric's samples, by the values of their labels."""
     return {
         " ".join(value for _, value in sorted(labels)): amount
-        for (found, labels), amount in shown(metrics).items()
-        if found == name
+        for (metric, labels), amount in shown(metrics).items()
+        if metric == name
     }
 
 

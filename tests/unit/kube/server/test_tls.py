@@ -69,10 +69,10 @@ async def presented(port: int, authority: Authority, name: str | None = "localho
     )
     writer.write(b"GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
     assert (await reader.read()).endswith(b"fine")
-    found = writer.get_extra_info("peercert")
+    certificate = writer.get_extra_info("peercert")
     writer.close()
     await writer.wait_closed()
-    return str(dict(pair[0] for pair in found["subject"])["commonName"])
+    return str(dict(pair[0] for pair in certificate["subject"])["commonName"])
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", None])
@@ -90,7 +90,7 @@ async def test_a_certificate_that_was_replaced_is_presented(
             assert await presented(port, authority, name) == "two"
             clock.now += LOOK
             assert await presented(port, authority, name) == "two"
-        assert [one["event"] for one in logs] == ["the certificate was replaced"]
+        assert [line["event"] for line in logs] == ["the certificate was replaced"]
 
 
 async def test_one_that_can_not_be_used_leaves_the_old_one_in_place(
@@ -129,7 +129,7 @@ def test_the_link_of_a_mounted_secret_is_followed(tmp_path: Path, pairs: list[Ke
     clock.now += LOOK
     with capture_logs() as logs:
         certificate._look()
-    assert [one["event"] for one in logs] == ["the certificate was replaced"]
+    assert [line["event"] for line in logs] == ["the certificate was replaced"]
 
 
 @pytest.mark.parametrize("missing", [CERTIFICATE, KEY])

@@ -49,10 +49,10 @@ class Watched:
         }
         changed = {**hvpa, "metadata": meta}
         held = self.api.objects.setdefault((namespace, "hvpas"), [])
-        held[:] = [one for one in held if one["metadata"]["name"] != meta["name"]]
+        held[:] = [document for document in held if document["metadata"]["name"] != meta["name"]]
         held += [changed] if kind != "DELETED" else []
-        for one in self.watchers:
-            one.put_nowait({"type": kind, "object": changed})
+        for watcher in self.watchers:
+            watcher.put_nowait({"type": kind, "object": changed})
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """The response to any request."""

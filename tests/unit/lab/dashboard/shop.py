@@ -16,15 +16,15 @@ OWNER = {"kind": "Deployment", "name": "shop", "uid": "w", "controller": True, "
 
 def documents(**spec: Any) -> list[Doc]:
     """The objects; `spec` replaces fields of the Hvpa's."""
-    found = copy.deepcopy(load("trajectory.yaml"))
-    for one in found:
-        if one["kind"] == "Deployment":
-            one["metadata"]["uid"] = "w"
-        if one["kind"] == "Pod":
-            one["metadata"] |= {"ownerReferences": [OWNER], "uid": one["metadata"]["name"]}
-        if one["kind"] == "Hvpa":
-            one["spec"] |= spec
-    return found
+    manifests = copy.deepcopy(load("trajectory.yaml"))
+    for manifest in manifests:
+        if manifest["kind"] == "Deployment":
+            manifest["metadata"]["uid"] = "w"
+        if manifest["kind"] == "Pod":
+            manifest["metadata"] |= {"ownerReferences": [OWNER], "uid": manifest["metadata"]["name"]}
+        if manifest["kind"] == "Hvpa":
+            manifest["spec"] |= spec
+    return manifests
 
 
 def metrics(cpu: str = "900m", memory: str = "600Mi", *pods: str) -> list[Doc]:
@@ -35,5 +35,5 @@ def metrics(cpu: str = "900m", memory: str = "600Mi", *pods: str) -> list[Doc]:
 
 def decided(objects: Objects) -> tuple[Observation, Decision]:
     """What is seen and decided at ten o'clock."""
-    seen = observe(objects, parse_timestamp(NOW), Settings())
-    return seen, decide(seen)
+    observation = observe(objects, parse_timestamp(NOW), Settings())
+    return observation, decide(observation)

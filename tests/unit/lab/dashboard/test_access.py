@@ -40,7 +40,7 @@ async def guarded(
         client.session.get(client.base + path, headers={"Authorization": f"Bearer {token}"}) as response,
     ):
         text = "" if response.status == 200 else await response.text()
-        return response.status, text, [one["spec"] for one in reviewer.bodies if one]
+        return response.status, text, [review["spec"] for review in reviewer.bodies if review]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,11 @@ async def test_the_rights_that_a_page_needs(
     assert status == 200
     token, *reviews = asked
     assert token == {"token": "good"}
-    found = [one["resourceAttributes"] for one in reviews]
-    assert [(one["verb"], one["resource"], one["namespace"], one.get("name")) for one in found] == rights
-    assert {one["user"] for one in reviews} == {"ann"}
+    accesses = [review["resourceAttributes"] for review in reviews]
+    assert [
+        (access["verb"], access["resource"], access["namespace"], access.get("name")) for access in accesses
+    ] == rights
+    assert {review["user"] for review in reviews} == {"ann"}
 
 
 async def test_without_a_right_the_refusal_names_it(cluster: Watched, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ PAGE = Path(__file__).resolve().parents[4] / "docs/dashboard.md"
 
 def opened(monkeypatch: pytest.MonkeyPatch, use: Callable[[str], None]) -> list[str]:
     """The addresses that are opened; `use` is called with each in a thread, and then the command gets a signal."""
-    found: list[str] = []
+    addresses: list[str] = []
 
     def run(address: str) -> None:
         try:
@@ -37,19 +37,19 @@ def opened(monkeypatch: pytest.MonkeyPatch, use: Callable[[str], None]) -> list[
             os.kill(os.getpid(), signal.SIGTERM)
 
     def open_page(address: str) -> bool:
-        found.append(address)
+        addresses.append(address)
         threading.Thread(target=run, args=(address,)).start()
         return True
 
     monkeypatch.setattr(webbrowser, "open", open_page)
-    return found
+    return addresses
 
 
 def test_it_prints_and_opens_an_address_with_a_token_and_ends_with_a_signal(
     live: Live, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.put([hvpa()])
-    seen: list[tuple[int, str]] = []
+    answers: list[tuple[int, str]] = []
 
     def use(address: str) -> None:
         base, _, token = address.partition("#token=")
@@ -57,18 +57,18 @@ def test_it_prints_and_opens_an_address_with_a_token_and_ends_with_a_signal(
             request = urllib.request.Request(f"{base}api/hvpas", headers=headers)
             try:
                 with urllib.request.urlopen(request, timeout=20) as response:
-                    seen.append((response.status, response.readline().decode()))
+                    answers.append((response.status, response.readline().decode()))
             except urllib.error.HTTPError as error:
                 with error:
-                    seen.append((error.code, error.read().decode()))
+                    answers.append((error.code, error.read().decode()))
 
     addresses = opened(monkeypatch, use)
     ran = live("dashboard", "-A", "--open")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == f"{addresses[0]}\nCtrl-C ends it.\n"
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#token=[\w-]{32}", addresses[0])
-    assert [status for status, _ in seen] == [401, 200, 421]
-    assert seen[1][1] == "event: first\n"
+    assert [status for status, _ in answers] == [401, 200, 421]
+    assert answers[1][1] == "event: first\n"
 
 
 def test_it_listens_at_loopback_only(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

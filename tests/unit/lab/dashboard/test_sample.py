@@ -25,40 +25,40 @@ def objects(shell: Shell, documents: list[Doc]) -> Objects:
 
 
 def sampled(shell: Shell, documents: list[Doc], usage: Usage = USAGE) -> Any:
-    found = objects(shell, documents)
-    seen, decision = shop.decided(found)
-    return sample(view_of(found, seen), decision, usage)
+    gathered = objects(shell, documents)
+    observation, decision = shop.decided(gathered)
+    return sample(view_of(gathered, observation), decision, usage)
 
 
 def test_two_pods_at_ninety_percent_of_a_target_of_fifty_have_a_demand_of_3600m(shell: Shell) -> None:
-    found = sampled(shell, shop.documents())
-    assert found["cpu"] == {"demand": 3600, "capacity": 2000, "used": 1700}
-    assert found["memory"] == {"demand": None, "capacity": 2 * GIB, "used": 1100}
-    assert found["replicas"] | {"wanted": 0} == {"current": 2, "ready": 2, "desired": 2, "wanted": 0}
-    assert found["sizes"] == {"app": {"cpu": 1000, "memory": GIB}}
-    assert found["used"] == {"app": {"cpu": 1700, "memory": 1100}}
+    point = sampled(shell, shop.documents())
+    assert point["cpu"] == {"demand": 3600, "capacity": 2000, "used": 1700}
+    assert point["memory"] == {"demand": None, "capacity": 2 * GIB, "used": 1100}
+    assert point["replicas"] | {"wanted": 0} == {"current": 2, "ready": 2, "desired": 2, "wanted": 0}
+    assert point["sizes"] == {"app": {"cpu": 1000, "memory": GIB}}
+    assert point["used"] == {"app": {"cpu": 1700, "memory": 1100}}
 
 
 def test_what_pods_use_before_any_work_is_part_of_demand_as_it_is_of_capacity(shell: Shell) -> None:
     base = {"baseResourcesPerReplica": {"cpu": {"value": "100m"}}}
-    found = sampled(shell, shop.documents(trajectory=base))
-    assert found["cpu"] == {"demand": 3600, "capacity": 2000, "used": 1700}
+    point = sampled(shell, shop.documents(trajectory=base))
+    assert point["cpu"] == {"demand": 3600, "capacity": 2000, "used": 1700}
 
 
 def test_with_blend_additive_demand_is_what_the_metric_calls_for(shell: Shell) -> None:
-    found = sampled(shell, shop.documents(blend="Additive"))
-    assert found["cpu"]["demand"] == 3600
-    assert found["memory"]["demand"] is None
+    point = sampled(shell, shop.documents(blend="Additive"))
+    assert point["cpu"]["demand"] == 3600
+    assert point["memory"]["demand"] is None
 
 
 def test_without_an_hpa_metrics_and_pods_nothing_is_made_up(shell: Shell) -> None:
-    found = sampled(shell, without(shop.documents(), "HPA", "Pod"), {})
+    point = sampled(shell, without(shop.documents(), "HPA", "Pod"), {})
     nothing = {"demand": None, "capacity": None, "used": None}
-    assert (found["cpu"], found["memory"], found["sizes"], found["used"]) == (nothing, nothing, {}, {})
-    found = sampled(shell, without(shop.documents(blend="Additive"), "HPA"), {})
-    assert found["cpu"] == {"demand": None, "capacity": 2000, "used": None}
+    assert (point["cpu"], point["memory"], point["sizes"], point["used"]) == (nothing, nothing, {}, {})
+    point = sampled(shell, without(shop.documents(blend="Additive"), "HPA"), {})
+    assert point["cpu"] == {"demand": None, "capacity": 2000, "used": None}
 
 
 def test_without_a_workload_there_are_no_counts(shell: Shell) -> None:
-    found = sampled(shell, without(shop.documents(), "Deployment"))
-    assert found["replicas"] == {"current": None, "ready": None, "desired": None, "wanted": None}
+    point = sampled(shell, without(shop.documents(), "Deployment"))
+    assert point["replicas"] == {"current": None, "ready": None, "desired": None, "wanted": None}

@@ -51,8 +51,8 @@ def test_the_library_is_what_its_registry_has(name: str) -> None:
 
 
 def test_every_file_is_served_and_no_other() -> None:
-    shared = {one.name for one in CHARTS.iterdir() if one.name.endswith((".css", ".js", ".txt"))}
-    assert {name or "index.html" for name in FILES} == {one.name for one in STATIC.iterdir()} | shared
+    shared = {path.name for path in CHARTS.iterdir() if path.name.endswith((".css", ".js", ".txt"))}
+    assert {name or "index.html" for name in FILES} == {path.name for path in STATIC.iterdir()} | shared
 
 
 def test_what_the_page_names_is_there_and_nothing_of_it_stands_in_the_page_itself() -> None:
@@ -234,11 +234,11 @@ async def test_before_hvpas_are_listed_an_hvpa_is_looked_up(
     monkeypatch.setattr(HvpaTable, "has", lambda table, key: None)
     async with serving(cluster, tmp_path) as (client, _):
         assert (await client.ask(ABSENT))[0] == 404
-        async with client.stream(SHOP) as one:
-            await one.until(lambda parts: "status" in parts)
+        async with client.stream(SHOP) as stream:
+            await stream.until(lambda parts: "status" in parts)
         cluster.api.fail["hvpas"] = 403
-        async with client.stream(ABSENT) as one:
-            await one.until(lambda parts: "no hvpas for you" in (parts.get("problem") or ""))
+        async with client.stream(ABSENT) as stream:
+            await stream.until(lambda parts: "no hvpas for you" in (parts.get("problem") or ""))
 
 
 async def test_a_page_that_reads_nothing_is_cut_off(
@@ -261,8 +261,8 @@ async def test_a_page_that_reads_nothing_is_cut_off(
 
 # --- one Hvpa -------------------------------------------------------------------------------------------------------
 async def test_one_hvpa_is_shown_as_the_commands_show_it(cluster: Watched, tmp_path: Path) -> None:
-    async with serving(cluster, tmp_path) as (client, _), client.stream(SHOP) as one:
-        parts = await one.until(
+    async with serving(cluster, tmp_path) as (client, _), client.stream(SHOP) as stream:
+        parts = await stream.until(
             lambda parts: {"status", "explain", "history", "path", "sample"} <= parts.keys()
         )
         schema.check(parts["status"], schema.schema_of("status"))
@@ -272,7 +272,7 @@ async def test_one_hvpa_is_shown_as_the_commands_show_it(cluster: Watched, tmp_p
             if name != "steps":
                 assert schema.faults(part, whole["$defs"]["Explanation"]["properties"][name], whole) == []
         assert parts["sample"]["cpu"] == {"demand": 3600, "capacity": 2000, "used": 1800}
-        assert [one["resource"] for one in parts["path"]] == ["cpu"]
+        assert [curve["resource"] for curve in parts["path"]] == ["cpu"]
         assert parts["explain"]["path"]["because"]
         assert not parts.get("problem")
         assert not parts.get("unmeasured")
@@ -286,10 +286,10 @@ async def test_a_change_of_the_hvpa_is_shown_at_once(
     async with serving(cluster, tmp_path) as (client, _):
         async with client.stream("/api/hvpas") as rows:
             await rows.until(lambda parts: "default/shop" in parts)
-        async with client.stream(SHOP) as one:
-            await one.until(lambda parts: "status" in parts)
+        async with client.stream(SHOP) as stream:
+            await stream.until(lambda parts: "status" in parts)
             cluster.change("MODIFIED", of_kind(shop.documents(mode="Paused"), "Hvpa"))
-            await one.until(lambda parts: parts["status"]["mode"] == "Paused")
+            await stream.until(lambda parts: parts["status"]["mode"] == "Paused")
 
 
 async def test_samples_are_kept_for_the_next_page(
@@ -299,16 +299,16 @@ async def test_samples_are_kept_for_the_next_page(
     monkeypatch.setattr(watched_hvpas, "AT_LEAST", 0.01)
     monkeypatch.setattr(watched_hvpas, "SAMPLES", 5)
     async with serving(cluster, tmp_path) as (client, dashboard):
-        async with client.stream(SHOP) as one:
-            begin = (await one.until(lambda parts: "sample" in parts))["sample"]["time"]
-            await one.until(lambda parts: parts["sample"]["time"] > begin)
+        async with client.stream(SHOP) as stream:
+            begin = (await stream.until(lambda parts: "sample" in parts))["sample"]["time"]
+            await stream.until(lambda parts: parts["sample"]["time"] > begin)
         watched = dashboard.watched.at(next(iter(dashboard.watched._watched)))
         async with asyncio.timeout(30):
             while len(watched.samples) < 5:
                 await asyncio.sleep(0.01)
-        async with client.stream(SHOP) as one:
-            await one.next()
-            times = [sample["time"] for sample in one.first["samples"]]
+        async with client.stream(SHOP) as stream:
+            await stream.next()
+            times = [sample["time"] for sample in stream.first["samples"]]
         assert (len(times), times) == (5, sorted(times))
 
 
@@ -340,18 +340,18 @@ async def test_what_goes_wrong_meanwhile_is_shown_beside_what_was_known(
 ) -> None:
     monkeypatch.setattr(watched_hvpas, "PERIOD", 0.05)
     monkeypatch.setattr(watched_hvpas, "AT_LEAST", 0.01)
-    async with serving(cluster, tmp_path) as (client, _), client.stream(SHOP) as one:
-        await one.until(lambda parts: "status" in parts)
+    async with serving(cluster, tmp_path) as (client, _), client.stream(SHOP) as stream:
+        await stream.until(lambda parts: "status" in parts)
         break_it(cluster)
-        parts = await one.until(lambda parts: parts.get("problem"))
+        parts = await stream.until(lambda parts: parts.get("problem"))
         assert problem in parts["problem"]
         assert "status" in parts
 
 
 async def test_events_and_usage_that_can_not_be_read_are_named(cluster: Watched, tmp_path: Path) -> None:
     cluster.usage, cluster.api.fail = None, {"events": 403}
-    async with serving(cluster, tmp_path) as (client, _), client.stream(SHOP) as one:
-        parts = await one.until(lambda parts: "sample" in parts)
+    async with serving(cluster, tmp_path) as (client, _), client.stream(SHOP) as stream:
+        parts = await stream.until(lambda parts: "sample" in parts)
         assert parts["unmeasured"] == "pod usage can't be read from metrics.k8s.io: no metrics"
         assert parts["history"]["problem"] == "Events can't be read: no events for you"
         assert parts["sample"]["cpu"] == {"demand": 3600, "capacity": 2000, "used": None}
@@ -405,8 +405,8 @@ async def test_nobody_is_looked_at_for_ever(
     for name, seconds in {"PERIOD": 0.02, "AT_LEAST": 0.01, "KEPT": 0.05}.items():
         monkeypatch.setattr(watched_hvpas, name, seconds)
     async with serving(cluster, tmp_path) as (client, dashboard):
-        async with client.stream(SHOP) as one:
-            await one.until(lambda parts: "status" in parts)
+        async with client.stream(SHOP) as stream:
+            await stream.until(lambda parts: "status" in parts)
         async with asyncio.timeout(30):
             while dashboard.watched._watched:
                 await asyncio.sleep(0.01)
@@ -415,8 +415,8 @@ async def test_nobody_is_looked_at_for_ever(
 async def test_a_look_that_gave_way_as_it_ended_takes_the_place_of_no_other(
     cluster: Watched, tmp_path: Path
 ) -> None:
-    async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as one:
-        await one.until(lambda parts: "status" in parts)
+    async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as stream:
+        await stream.until(lambda parts: "status" in parts)
         (watched,) = dashboard.watched._watched.values()
         gone = watched_hvpas.WatchedHvpa(watched._transport, watched.key, watched._settings, watched._lease)
         gone.run = _at_once  # type: ignore[method-assign]
@@ -436,10 +436,10 @@ async def test_a_silent_operator_is_shown_on_both_pages(
     async with serving(cluster, tmp_path) as (client, _):
         async with client.stream("/api/hvpas") as rows:
             await rows.until(lambda parts: "operator silent for 2m" in (parts.get(PROBLEM) or ""))
-        async with client.stream(SHOP) as one:
-            await one.until(lambda parts: "status" in parts)
-            assert one.parts["status"]["operator"]["state"] == "silent"
-            assert "operator" not in one.parts["explain"]
+        async with client.stream(SHOP) as stream:
+            await stream.until(lambda parts: "status" in parts)
+            assert stream.parts["status"]["operator"]["state"] == "silent"
+            assert "operator" not in stream.parts["explain"]
 
 
 # --- what-ifs -------------------------------------------------------------------------------------------------------
@@ -451,8 +451,8 @@ async def test_a_what_if_is_simulated_and_a_lower_target_costs_more(
     monkeypatch.setattr("hvpa_lab.dashboard.whatif.STEP", 0.02)
     monkeypatch.setattr("hvpa_lab.dashboard.whatif.TIME_LIMIT", 280.0)
     monkeypatch.setattr("hvpa_lab.dashboard.whatif.DURATION", "3h")
-    async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as one:
-        await one.until(lambda parts: "sample" in parts)
+    async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as stream:
+        await stream.until(lambda parts: "sample" in parts)
         watched = dashboard.watched.at(next(iter(dashboard.watched._watched)))
         async with asyncio.timeout(30):
             while len(watched.samples) < 20:
@@ -461,12 +461,12 @@ async def test_a_what_if_is_simulated_and_a_lower_target_costs_more(
         assert status == 200, text
         whole = schema.schema_of("simulate")
         scenario = json.loads(text)
-        assert [one["name"] for one in scenario["policies"]] == ["as it is", "what if"]
+        assert [policy["name"] for policy in scenario["policies"]] == ["as it is", "what if"]
         assert schema.faults(scenario, whole["$defs"]["ScenarioReport"], whole) == []
-        as_it_is, what_if = (one["figures"]["cost"] for one in scenario["policies"])
+        as_it_is, what_if = (policy["figures"]["cost"] for policy in scenario["policies"])
         assert what_if > 1.3 * as_it_is
         assert scenario["baseline"] == "as it is"
-        assert any("what if costs" in one for one in scenario["conclusion"])
+        assert any("what if costs" in sentence for sentence in scenario["conclusion"])
         assert len(scenario["policies"][1]["series"]["replicas"]["values"]) > 1
 
 
@@ -485,10 +485,10 @@ async def test_a_what_if_that_makes_no_sense_is_refused(
             409,
             "no data for this Hvpa yet; try again in a moment\n",
         )
-        async with client.stream(SHOP) as one:
-            await one.until(lambda parts: "sample" in parts)
-            found, text = await client.ask(f"{SHOP}/what-if{query}", "POST")
-            assert (found, message in text) == (status, True)
+        async with client.stream(SHOP) as stream:
+            await stream.until(lambda parts: "sample" in parts)
+            code, text = await client.ask(f"{SHOP}/what-if{query}", "POST")
+            assert (code, message in text) == (status, True)
             cluster.change("DELETED", of_kind(shop.documents(), "Hvpa"))
             assert (await client.ask(f"{SHOP}/what-if", "POST"))[0] == 502
 

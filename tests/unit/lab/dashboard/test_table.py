@@ -71,10 +71,10 @@ def test_the_remedy_is_of_the_update_strategy() -> None:
     ],
 )
 def test_the_state_and_its_reason(reported: list[tuple[str, str, str]], state: str, reason: str) -> None:
-    found = made(conditions=conditions(*reported))
-    assert (found["state"], found["reason"]) == (state, reason)
-    assert (found["remedy"] is not None) == (state == "attention")
-    assert found["since"] == (AT if reported else None)
+    row = made(conditions=conditions(*reported))
+    assert (row["state"], row["reason"]) == (state, reason)
+    assert (row["remedy"] is not None) == (state == "attention")
+    assert row["since"] == (AT if reported else None)
 
 
 def test_a_container_that_starves_needs_action_although_its_gates_are_the_users_own() -> None:
@@ -86,8 +86,8 @@ def test_a_container_that_starves_needs_action_although_its_gates_are_the_users_
         "reason": "UpdatePolicy",
     }
     status = {"overrideScaleUpStabilization": True, "lastBlockedScaling": [held]}
-    found = made(conditions=conditions(("Ready", "True", "HeldBack")), **status)
-    assert (found["state"], found["reason"], found["message"]) == (
+    row = made(conditions=conditions(("Ready", "True", "HeldBack")), **status)
+    assert (row["state"], row["reason"], row["message"]) == (
         "attention",
         "Starving",
         "out of memory: app ? -> ? is held back by UpdatePolicy",
@@ -101,9 +101,9 @@ def test_memory_that_ran_out_comes_before_cpu_that_is_short() -> None:
 
     short = held("cpu", "1", "2")
     paused = conditions(("Ready", "True", "Paused"), ("Paused", "True", "Paused"))
-    found = made(conditions=paused, lastBlockedScaling=[short])
-    assert (found["state"], found["reason"]) == ("attention", "ShortOfCpu")
-    assert found["message"].endswith("app 1 -> 2 is held back by Paused")
+    row = made(conditions=paused, lastBlockedScaling=[short])
+    assert (row["state"], row["reason"]) == ("attention", "ShortOfCpu")
+    assert row["message"].endswith("app 1 -> 2 is held back by Paused")
     status = {
         "overrideScaleUpStabilization": True,
         "lastBlockedScaling": [short, held("memory", "1Gi", "2Gi")],
@@ -124,17 +124,17 @@ def test_a_size_that_was_taken_back_has_its_reason_and_its_time() -> None:
     }
     record = {"count": 1, "time": AT, "message": "pod web-0: the kubelet says Infeasible"}
     status = {"lastBlockedScaling": [held], "rolledBack": record}
-    found = made(conditions=conditions(("Ready", "True", "HeldBack")), **status)
-    assert (found["state"], found["reason"]) == ("attention", "RolledBack")
-    assert found["message"] == (
+    row = made(conditions=conditions(("Ready", "True", "HeldBack")), **status)
+    assert (row["state"], row["reason"]) == ("attention", "RolledBack")
+    assert row["message"] == (
         f"rolled back: pod web-0: the kubelet says Infeasible; not tried again: app cpu 1 -> 4 until {AT}"
     )
-    assert "troubleshooting" not in found["remedy"]
+    assert "troubleshooting" not in row["remedy"]
 
 
 def test_a_paused_hvpa_is_resumed_by_its_own_name() -> None:
-    found = made(conditions=conditions(("Paused", "True", "Paused")))
-    assert found["remedy"] is None or "NAME" not in found["remedy"]
+    row = made(conditions=conditions(("Paused", "True", "Paused")))
+    assert row["remedy"] is None or "NAME" not in row["remedy"]
 
 
 def test_a_row_has_replicas_what_is_held_and_how_far_pods_are() -> None:
@@ -147,15 +147,15 @@ def test_a_row_has_replicas_what_is_held_and_how_far_pods_are() -> None:
         "wanted": "2",
     }
     blocked = [{**held, "reason": "Rollout"}, {**held, "resource": "memory", "reason": "Rollout"}]
-    found = made(replicas=3, lastBlockedScaling=blocked)
-    assert (found["replicas"], found["desired"], found["held"]) == (3, 4, ["Rollout"])
-    assert (found["target"], found["blend"], found["resized"]) == ("Deployment web", "Additive", "1/4")
+    row = made(replicas=3, lastBlockedScaling=blocked)
+    assert (row["replicas"], row["desired"], row["held"]) == (3, 4, ["Rollout"])
+    assert (row["target"], row["blend"], row["resized"]) == ("Deployment web", "Additive", "1/4")
 
 
 def test_a_spec_that_can_not_be_read_has_a_row() -> None:
     document = {**hvpa(targetRef=7), "metadata": {"name": "web", "namespace": "x"}}
-    found = row(HVPAS.decode(json.dumps(document).encode()).read())
-    assert (found["target"], found["blend"], found["name"]) == (None, None, "web")
+    entry = row(HVPAS.decode(json.dumps(document).encode()).read())
+    assert (entry["target"], entry["blend"], entry["name"]) == (None, None, "web")
 
 
 async def test_rows_follow_the_cluster(tmp_path: Path) -> None:

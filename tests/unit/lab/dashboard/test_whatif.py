@@ -48,8 +48,8 @@ def objects(shell: Shell, **spec: Any) -> Objects:
 
 
 def manifest(**spec: Any) -> Doc:
-    one = of_kind(shop.documents(**spec), "Hvpa")
-    return {**one, "metadata": {"name": "shop", "namespace": "default"}}
+    hvpa = of_kind(shop.documents(**spec), "Hvpa")
+    return {**hvpa, "metadata": {"name": "shop", "namespace": "default"}}
 
 
 def sample(at: float, cpu: int, memory: int = 600 * MIB, ready: int = 2) -> Doc:
@@ -75,17 +75,17 @@ def test_a_query_becomes_changes_in_bounds_or_an_error_that_names_the_field(quer
     known = {name: value for name, value in query.items() if name in FIELDS}
     fault = ""
     try:
-        found = read_changes(query)
+        changes = read_changes(query)
     except WhatIfError as error:
-        fault, found = str(error), FieldChanges()
+        fault, changes = str(error), FieldChanges()
     if fault:
         assert fault.startswith(tuple(f"{name}: must" for name in known)) or fault.endswith(": unknown field")
         assert len(fault) < 100
-    assert found.blend in (None, "Additive", "Trajectory")
-    assert found.target is None or 1 <= found.target <= 1000
-    assert all(one is None or 1 <= one <= 10_000 for one in (found.least, found.most))
-    assert 0 <= found.headroom <= 1000
-    assert (found.least or 0) <= (found.most or 10_000)
+    assert changes.blend in (None, "Additive", "Trajectory")
+    assert changes.target is None or 1 <= changes.target <= 1000
+    assert all(bound is None or 1 <= bound <= 10_000 for bound in (changes.least, changes.most))
+    assert 0 <= changes.headroom <= 1000
+    assert (changes.least or 0) <= (changes.most or 10_000)
 
 
 def test_what_is_left_empty_stays_as_it_is() -> None:
@@ -124,8 +124,8 @@ def test_changes_are_made_in_the_manifest_and_nowhere_else() -> None:
 
 def test_the_target_of_an_old_manifest_is_found() -> None:
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "targetAverageUtilization": 80}}]
-    one = manifest(hpa={"deploy": True, "template": {"spec": {"maxReplicas": 3, "metrics": metrics}}})
-    assert changed(one, FieldChanges(target=50))["spec"]["hpa"]["template"]["spec"]["metrics"][0][
+    document = manifest(hpa={"deploy": True, "template": {"spec": {"maxReplicas": 3, "metrics": metrics}}})
+    assert changed(document, FieldChanges(target=50))["spec"]["hpa"]["template"]["spec"]["metrics"][0][
         "resource"
     ] == {
         "name": "cpu",
@@ -158,12 +158,12 @@ async def test_recommenders_that_are_named_become_ones_that_are_deployed(tmp_pat
 
     server.handler = handle
     async with server.connected(tmp_path) as transport:
-        found = await read_manifest(transport, "default", "shop")
-    assert found["spec"]["mode"] == "Apply"
-    hpa = found["spec"]["hpa"]
+        document = await read_manifest(transport, "default", "shop")
+    assert document["spec"]["mode"] == "Apply"
+    hpa = document["spec"]["hpa"]
     assert (hpa["deploy"], "name" in hpa, hpa["template"]["spec"]["maxReplicas"]) == (True, False, 10)
-    assert found["spec"]["vpa"] == {"deploy": True, "template": {"spec": {}}}
-    assert validate_manifest(found) == []
+    assert document["spec"]["vpa"] == {"deploy": True, "template": {"spec": {}}}
+    assert validate_manifest(document) == []
 
 
 @pytest.mark.parametrize("name", ["../../secrets", "a/b", "mine?x=", "..", "a\x00b", 7, {}])
@@ -179,33 +179,33 @@ async def test_a_name_that_is_none_is_not_looked_for(tmp_path: Path, name: Any) 
 # --- the scenario ---------------------------------------------------------------------------------------------------
 def test_a_scenario_has_the_load_the_size_and_the_usage_that_were_measured(shell: Shell) -> None:
     size = {"app": {"requests": {"cpu": "800m"}, "limits": {"memory": "2Gi"}}}
-    found, load = scenario(
+    document, load = scenario(
         measured(shell)._replace(desired=size), manifest(), FieldChanges(headroom=0), "load.csv"
     )
-    (container,) = found["workload"]["containers"]
+    (container,) = document["workload"]["containers"]
     assert container["requests"] == {"cpu": "800m", "memory": "1Gi"}
     assert container["limits"] == {"memory": "2Gi"}
     assert container["cpu"] == {"base": "0m", "perUnit": "1000.000m"}
     # 200 MiB of both pods at 0.5 cores, 100 MiB more with each 0.1: -150 MiB each without a load, which can't be.
     assert container["memory"]["base"] == "0"
-    assert found["nodes"] == {"headroom": "0%"}
-    assert (found["workload"]["replicas"], found["workload"]["startUp"]) == (2, "0s")
+    assert document["nodes"] == {"headroom": "0%"}
+    assert (document["workload"]["replicas"], document["workload"]["startUp"]) == (2, "0s")
     assert load.splitlines()[:3] == ["timestamp,value", "1800000000.000,0.5", "1800000005.000,0.6"]
     assert len(load.splitlines()) == 1 + len(WAVE)
 
 
 def test_memory_that_does_not_follow_the_load_is_used_anyway(shell: Shell) -> None:
     flat = [sample(5.0 * at, 500 + 100 * (at % 12)) for at in range(36)]
-    found, _ = scenario(measured(shell, flat), manifest(), FieldChanges(), "load.csv")
-    assert found["workload"]["containers"][0]["memory"] == {"base": "300Mi", "perUnit": "0"}
+    document, _ = scenario(measured(shell, flat), manifest(), FieldChanges(), "load.csv")
+    assert document["workload"]["containers"][0]["memory"] == {"base": "300Mi", "perUnit": "0"}
 
 
 def test_what_each_pod_uses_anyway_is_no_load(shell: Shell) -> None:
     base = {"baseResourcesPerReplica": {"cpu": {"value": "100m"}}}
-    found, load = scenario(
+    document, load = scenario(
         measured(shell, trajectory=base), manifest(trajectory=base), FieldChanges(), "load.csv"
     )
-    assert found["workload"]["containers"][0]["cpu"]["base"] == "100m"
+    assert document["workload"]["containers"][0]["cpu"]["base"] == "100m"
     assert load.splitlines()[1].endswith(",0.3")
 
 
@@ -238,17 +238,19 @@ def test_without_a_load_there_is_nothing_to_simulate(shell: Shell) -> None:
 
 
 def test_without_a_workload_there_is_nothing_to_simulate(shell: Shell) -> None:
-    found = gather([shell.file(without(shop.documents(), "Deployment"))], None).objects
+    objects = gather([shell.file(without(shop.documents(), "Deployment"))], None).objects
     with pytest.raises(WhatIfError, match="the workload does not exist"):
-        scenario(Measured(found, {}, WAVE), manifest(), FieldChanges(), "load.csv")
+        scenario(Measured(objects, {}, WAVE), manifest(), FieldChanges(), "load.csv")
 
 
 def test_a_pod_takes_as_long_to_start_as_the_median_did(shell: Shell) -> None:
     documents = shop.documents()
-    for one, seconds in zip((one for one in documents if one["kind"] == "Pod"), (20, 40), strict=True):
-        one["status"]["conditions"][0]["lastTransitionTime"] = f"2026-11-20T00:00:{seconds}Z"
-    found = Measured(gather([shell.file(documents)], None).objects, {}, WAVE)
-    assert scenario(found, manifest(), FieldChanges(), "load.csv")[0]["workload"]["startUp"] == "30s"
+    for pod, seconds in zip(
+        (document for document in documents if document["kind"] == "Pod"), (20, 40), strict=True
+    ):
+        pod["status"]["conditions"][0]["lastTransitionTime"] = f"2026-11-20T00:00:{seconds}Z"
+    measurement = Measured(gather([shell.file(documents)], None).objects, {}, WAVE)
+    assert scenario(measurement, manifest(), FieldChanges(), "load.csv")[0]["workload"]["startUp"] == "30s"
 
 
 @given(
@@ -276,19 +278,22 @@ def test_whatever_was_measured_is_a_scenario_that_can_be_read(
     for length, cpu, memory, ready in steps:
         samples.append(sample(at, cpu, memory, ready))
         at += length
-    found = Measured(gather([str(folder / "case.yaml")], None).objects, {}, samples)
-    if not any(one["used"] for one in samples):
+    measurement = Measured(gather([str(folder / "case.yaml")], None).objects, {}, samples)
+    if not any(point["used"] for point in samples):
         return  # see above
     made = load = None
     with suppress(WhatIfError):  # there is no load, or for too short a time
-        made, load = scenario(found, manifest(), changes, "load.csv")
+        made, load = scenario(measurement, manifest(), changes, "load.csv")
     if made is None or load is None:
         return
     (folder / "load.csv").write_text(load)
     (folder / "scenario.yaml").write_text(json.dumps(made))
     read = load_scenario(folder / "scenario.yaml", 0)
-    assert [one.name for one in read.policies] == ["as it is", "what if"]
-    assert all(one.memory_base >= 0 and one.memory_per_unit >= 0 for one in read.workload.containers)
+    assert [policy.name for policy in read.policies] == ["as it is", "what if"]
+    assert all(
+        container.memory_base >= 0 and container.memory_per_unit >= 0
+        for container in read.workload.containers
+    )
 
 
 # --- the run --------------------------------------------------------------------------------------------------------
@@ -299,10 +304,10 @@ async def test_what_can_not_be_simulated_is_refused_with_the_field_and_without_a
         "type": "External",
         "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "1"}},
     }
-    one = manifest()
-    one["spec"]["hpa"]["template"]["spec"]["metrics"] = [external]
+    document = manifest()
+    document["spec"]["hpa"]["template"]["spec"]["metrics"] = [external]
     with pytest.raises(WhatIfError) as error:
-        await Simulator().run(measured(shell), one, FieldChanges())
+        await Simulator().run(measured(shell), document, FieldChanges())
     assert error.value.status == 422
     assert str(error.value).startswith("policies[0].hvpa.spec.hpa.template.spec.metrics[0].external")
     assert "no metric queue" in str(error.value)

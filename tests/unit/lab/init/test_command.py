@@ -36,18 +36,20 @@ def test_what_is_written_is_valid_and_says_why(init: Init, shell: Shell) -> None
     # Beside each number, or beside the block that it stands in, is a reason.
     explained = re.findall(r"^ *#.*\n(?: *(?!#).*\n)+?(?= *#|\Z)", text, re.MULTILINE)
     assert all(any(line in block for block in explained) for line in numbers)
-    assert [one for one in os.listdir(shell.folder) if one.startswith(".")] == []
+    assert [name for name in os.listdir(shell.folder) if name.startswith(".")] == []
 
 
 def test_the_numbers_of_the_manifest_are_those_of_the_history(init: Init, shell: Shell) -> None:
     ran = init(PLAIN, *IN_PLACE, "-o", "json")
     check(ran.json, schema_of("init"))
     spec = read(shell.folder / "out" / "hvpa.yaml")["spec"]
-    target = next(one["target"] for one in ran.json["tried"] if one["chosen"])
+    target = next(trial["target"] for trial in ran.json["tried"] if trial["chosen"])
     assert spec["updateStrategy"] == {"type": "InPlaceOrRollout"}
     hpa_spec = spec["hpa"]["template"]["spec"]
     assert (hpa_spec["minReplicas"], hpa_spec["maxReplicas"]) == (2, 12)
-    assert [one["resource"]["target"]["averageUtilization"] for one in hpa_spec["metrics"]] == [target] * 2
+    assert [metric["resource"]["target"]["averageUtilization"] for metric in hpa_spec["metrics"]] == [
+        target
+    ] * 2
     assert spec["trajectory"]["baseResourcesPerReplica"] == {
         "cpu": {"value": "150m"}, "memory": {"value": "400Mi"},
     }  # fmt: skip
@@ -62,31 +64,31 @@ def test_the_numbers_of_the_manifest_are_those_of_the_history(init: Init, shell:
 
 @pytest.mark.parametrize("documents", [PLAIN, [workload(), hpa(CPU_70), vpa("Recreate")], [workload()]])
 def test_the_scenario_is_what_was_simulated(init: Init, shell: Shell, documents: list[Any]) -> None:
-    found = init(documents, "-o", "json", "--seeds", "2").json
-    chosen = next(one for one in found["tried"] if one["chosen"])
+    report = init(documents, "-o", "json", "--seeds", "2").json
+    chosen = next(trial for trial in report["tried"] if trial["chosen"])
     for seed in (0, 1):
         path = str(shell.folder / "out" / "scenario.yaml")
         (scenario,) = shell.run("simulate", path, "-o", "json", "--jobs", "1", "--seed", str(seed)).json[
             "scenarios"
         ]
         counted = (scenario["durationSeconds"] - scenario["warmUpSeconds"]) / (7 * 86400)
-        costs = [one["figures"]["cost"] / counted for one in scenario["policies"]]
+        costs = [policy["figures"]["cost"] / counted for policy in scenario["policies"]]
         outcomes = [
-            found["today"],
+            report["today"],
             *([chosen["todayAtThisTarget"]] if chosen["todayAtThisTarget"] else []),
             chosen["outcomes"],
         ]
-        assert costs == pytest.approx([one[seed]["costPerWeek"] for one in outcomes])
-        assert [one["figures"]["restarts"] / counted for one in scenario["policies"]] == pytest.approx(
-            [one[seed]["restartsPerWeek"] for one in outcomes]
+        assert costs == pytest.approx([outcome[seed]["costPerWeek"] for outcome in outcomes])
+        assert [policy["figures"]["restarts"] / counted for policy in scenario["policies"]] == pytest.approx(
+            [outcome[seed]["restartsPerWeek"] for outcome in outcomes]
         )
 
 
 def test_the_same_input_gives_the_same_output(init: Init, shell: Shell) -> None:
     first = init(PLAIN)
-    written = {one.name: one.read_bytes() for one in (shell.folder / "out").iterdir()}
+    written = {path.name: path.read_bytes() for path in (shell.folder / "out").iterdir()}
     assert init(PLAIN, "--force").out == first.out
-    assert {one.name: one.read_bytes() for one in (shell.folder / "out").iterdir()} == written
+    assert {path.name: path.read_bytes() for path in (shell.folder / "out").iterdir()} == written
 
 
 def test_the_text_has_what_was_read_learnt_simulated_and_concluded(init: Init, shell: Shell) -> None:
@@ -137,12 +139,12 @@ def test_replicas_that_no_load_explains_are_a_reason_for_doubt(
         return 12 if first <= (at - START) / 3600 < last else usual
 
     doubts = init(PLAIN, "-o", "json", history=usage(replicas=replicas)).json["doubts"]
-    assert any("replicas in the simulation" in one for one in doubts) is doubted
+    assert any("replicas in the simulation" in doubt for doubt in doubts) is doubted
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
 def nothing_written(shell: Shell) -> bool:
-    return not {one for one in os.listdir(shell.folder) if one not in ("shop.yaml", "usage.csv", "taken")}
+    return not {name for name in os.listdir(shell.folder) if name not in ("shop.yaml", "usage.csv", "taken")}
 
 
 @pytest.mark.parametrize(

@@ -55,26 +55,26 @@ def spec_of(now: Present, draft: Draft, past: History | None = None) -> Any:
     ],
 )  # fmt: skip
 def test_todays_target_is_tried_beside_others(metrics: list[Doc], targets: list[int]) -> None:
-    assert [one.target for one in made(hpa(*metrics))] == targets
+    assert [draft.target for draft in made(hpa(*metrics))] == targets
 
 
 def test_without_an_hpa_replicas_stay_unless_the_user_says_how_many() -> None:
-    (one,) = made(vpa("Recreate"))
-    assert (one.target, one.min_replicas, one.max_replicas, one.name) == (None, 3, 3, "Hvpa")
-    assert "hpa" not in spec_of(found(vpa("Recreate")), one)
-    assert [one.min_replicas for one in made(replicas=(2, 9))] == [2, 2]
-    assert [(one.min_replicas, one.max_replicas) for one in made(hpa(CPU_70), replicas=(3, 20))] == [
+    (draft,) = made(vpa("Recreate"))
+    assert (draft.target, draft.min_replicas, draft.max_replicas, draft.name) == (None, 3, 3, "Hvpa")
+    assert "hpa" not in spec_of(found(vpa("Recreate")), draft)
+    assert [draft.min_replicas for draft in made(replicas=(2, 9))] == [2, 2]
+    assert [(draft.min_replicas, draft.max_replicas) for draft in made(hpa(CPU_70), replicas=(3, 20))] == [
         (3, 20)
     ] * 2
-    assert {one.min_replicas for one in made(hpa(CPU_70, minReplicas=0))} == {1}
+    assert {draft.min_replicas for draft in made(hpa(CPU_70, minReplicas=0))} == {1}
 
 
 def test_the_path_begins_with_the_lowest_load_and_ends_beyond_the_highest() -> None:
-    one = made(hpa(CPU_70))[0]
-    bounds = one.bounds["app"]
+    draft = made(hpa(CPU_70))[0]
+    bounds = draft.bounds["app"]
     # 2 pods at a load of about 52: (150m + 26 * 10m) / 0.7 = 586m; at 350, 6 pods: (150m + 58 * 10m) / 0.7 = 1043m.
     assert (bounds.least["cpu"], bounds.most["cpu"]) == (590, 2200)
-    assert one.base == {"cpu": 150, "memory": int(4e8 // 2**20 * 2**20)}
+    assert draft.base == {"cpu": 150, "memory": int(4e8 // 2**20 * 2**20)}
 
 
 def test_todays_bounds_and_policies_stay() -> None:
@@ -90,9 +90,9 @@ def test_todays_bounds_and_policies_stay() -> None:
         33,
     )
     past = history(containers=("app", "proxy"))
-    (one, _) = drafts(now, fit(past), NOTHING)
-    assert set(one.bounds) == {"app"}
-    app, proxy = spec_of(now, one, past)["vpa"]["template"]["spec"]["resourcePolicy"]["containerPolicies"]
+    (draft, _) = drafts(now, fit(past), NOTHING)
+    assert set(draft.bounds) == {"app"}
+    app, proxy = spec_of(now, draft, past)["vpa"]["template"]["spec"]["resourcePolicy"]["containerPolicies"]
     assert app["maxAllowed"] == {"cpu": "3", "memory": "5Gi"}
     assert (app["minAllowed"]["cpu"], app["controlledValues"]) == ("100m", "RequestsOnly")
     assert proxy == {"containerName": "proxy", "mode": "Off"}
@@ -102,9 +102,9 @@ def test_bounds_never_cross() -> None:
     above = {"containerName": "app", "minAllowed": {"cpu": "9"}}
     below = {"containerName": "app", "maxAllowed": {"cpu": "200m"}}
     assert [
-        (one.least["cpu"], one.most["cpu"])
+        (bounds.least["cpu"], bounds.most["cpu"])
         for policy in (above, below)
-        for one in (made(hpa(CPU_70), vpa("Off", policy))[0].bounds["app"],)
+        for bounds in (made(hpa(CPU_70), vpa("Off", policy))[0].bounds["app"],)
     ] == [(9000, 9000), (200, 200)]
 
 
@@ -123,7 +123,7 @@ def test_no_name_ends_a_comment() -> None:
 
 @given(
     st.text(max_size=8),
-    st.recursive(st.text(max_size=8), lambda one: st.dictionaries(st.text(max_size=4), one)),
+    st.recursive(st.text(max_size=8), lambda values: st.dictionaries(st.text(max_size=4), values)),
 )
 def test_no_text_is_more_than_the_field_that_it_stands_in(name: str, value: Any) -> None:
     lines = Lines("a heading")
@@ -133,32 +133,32 @@ def test_no_text_is_more_than_the_field_that_it_stands_in(name: str, value: Any)
     lines.add(0, "below: {}")
     assert yaml.safe_load(lines.text) == {"above": [{"type": value, name: value}], "below": {}}
     assert lines.text.isascii()
-    assert all(one.isprintable() for one in lines.text.splitlines())
+    assert all(line.isprintable() for line in lines.text.splitlines())
 
 
 def test_a_resource_that_is_not_controlled_has_no_bounds() -> None:
-    one = made(hpa(CPU_70), vpa("Off", {"containerName": "app", "controlledResources": ["cpu"]}))[0]
-    assert (set(one.bounds["app"].least), set(one.bounds["app"].most)) == ({"cpu"}, {"cpu"})
+    draft = made(hpa(CPU_70), vpa("Off", {"containerName": "app", "controlledResources": ["cpu"]}))[0]
+    assert (set(draft.bounds["app"].least), set(draft.bounds["app"].most)) == ({"cpu"}, {"cpu"})
 
 
 def test_memory_that_follows_the_load_is_a_metric_too() -> None:
     moving = history(memory=lambda count, units: 1e8 * count + 1e7 * units)
     still = history(memory=lambda count, units: 1e9 * count)
     names = [
-        [one["resource"]["name"] for one in made(hpa(CPU_70), past=past)[0].metrics]
+        [metric["resource"]["name"] for metric in made(hpa(CPU_70), past=past)[0].metrics]
         for past in (moving, still)
     ]
     assert names == [["cpu", "memory"], ["cpu"]]
     own = made(hpa(CPU_70, resource("memory", averageUtilization=55)), past=moving)[1].metrics
-    assert [one["resource"]["target"]["averageUtilization"] for one in own] == [80, 55]
+    assert [metric["resource"]["target"]["averageUtilization"] for metric in own] == [80, 55]
 
 
 def test_the_metrics_that_keda_serves_go_with_it() -> None:
     target = {"type": "AverageValue", "averageValue": "5"}
     queue = {"type": "External", "external": {"metric": {"name": "s0-queue"}, "target": target}}
     with_keda = (hpa(queue, name="keda-hpa-web"), keda(minReplicaCount=1))
-    assert [one["type"] for one in made(*with_keda)[0].metrics] == ["Resource", "Resource"]
-    assert [one["type"] for one in made(hpa(queue))[0].metrics] == ["External", "Resource", "Resource"]
+    assert [metric["type"] for metric in made(*with_keda)[0].metrics] == ["Resource", "Resource"]
+    assert [metric["type"] for metric in made(hpa(queue))[0].metrics] == ["External", "Resource", "Resource"]
     now = found(*with_keda)
     assert now.notes == (
         "s0-queue: KEDA's metrics go with the ScaledObject, so the Hvpa scales by CPU instead",
@@ -229,5 +229,5 @@ def test_every_draft_is_a_valid_manifest(
         memory=lambda count, units: memory * count,
     )
     scaler = hpa(resource("cpu", averageUtilization=target), minReplicas=least)
-    for one in made(scaler, past=past):
-        spec_of(found(scaler), one, past)
+    for draft in made(scaler, past=past):
+        spec_of(found(scaler), draft, past)

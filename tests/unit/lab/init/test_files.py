@@ -14,7 +14,7 @@ FILES = {"a": "1", "b": "2"}
 
 
 def content(folder: Path) -> dict[str, str]:
-    return {one.name: one.read_text() for one in folder.iterdir()}
+    return {path.name: path.read_text() for path in folder.iterdir()}
 
 
 def test_a_new_folder_has_all_and_nothing_is_left_beside_it(tmp_path: Path) -> None:

@@ -28,12 +28,12 @@ EXAMPLE = PAGE.partition("## An example")[2].partition("\n## ")[0]
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(add_help=False)
-    add_arguments(found)
-    return found
+    argument_parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(argument_parser)
+    return argument_parser
 
 
-@pytest.mark.parametrize("command", [one for one in COMMANDS if one[1] == "init"], ids=" ".join)
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command[1] == "init"], ids=" ".join)
 def test_every_command_can_be_read(command: list[str]) -> None:
     args = parser().parse_args(command[2:])
     assert (args.csv is None) != (args.prometheus is None)
@@ -58,7 +58,7 @@ def test_the_flags_on_the_page_are_there() -> None:
 
 
 def test_the_expressions_of_the_page_can_be_read(tmp_path: Path) -> None:
-    (block,) = [one for one in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if one.startswith("cpu:")]
+    (block,) = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if text.startswith("cpu:")]
     (tmp_path / "queries.yaml").write_text(block)
     assert set(read_queries(tmp_path / "queries.yaml")) == {"cpu", "memory", "replicas", "load"}
 
@@ -70,8 +70,8 @@ def test_the_example_gives_what_the_page_shows(shell: Shell, monkeypatch: pytest
     monkeypatch.chdir(shell.folder)
     monkeypatch.setattr(scenario, "STEP", STEP)
     (shell.folder / "examples").symlink_to(ROOT / "examples")
-    commands = [one for one in COMMANDS if " ".join(one) in " ".join(EXAMPLE.split())]
-    assert [one[1] for one in commands] == ["init", "simulate", "simulate", "validate"]
+    commands = [command for command in COMMANDS if " ".join(command) in " ".join(EXAMPLE.split())]
+    assert [command[1] for command in commands] == ["init", "simulate", "simulate", "validate"]
     shown = re.findall(r"```(?:text|yaml)\n(.*?)```", EXAMPLE, re.DOTALL)
     made = shell.run(*commands[0][1:])
     assert (made.code, made.err, made.out) == (0, "", shown[0])

@@ -111,10 +111,10 @@ def test_a_name_that_kubernetes_does_not_accept_is_refused(name: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="can't be the name of a Deployment"):
         target_name(f"deployment/{name}")
     for metadata in ({"name": name}, {"namespace": name}):
-        one = workload()
-        one["metadata"] |= metadata
+        manifest = workload()
+        manifest["metadata"] |= metadata
         with pytest.raises(CommandError, match="is not a valid Kubernetes name"):
-            present([one], None, one["metadata"]["namespace"], None)
+            present([manifest], None, manifest["metadata"]["namespace"], None)
     with pytest.raises(CommandError, match=r"Deployment: containers: .* is not a valid Kubernetes name"):
         found(workload({**APP, "name": name}))
 
@@ -132,8 +132,8 @@ def test_a_name_that_kubernetes_does_not_accept_is_refused(name: str) -> None:
     ],
 )
 def test_what_scales_it_is_found_by_its_target(documents: list[Doc], scaled_by: str, mode: str) -> None:
-    one = found(workload(), *documents)
-    assert (one.scaled_by, one.vpa_mode, one.title) == (scaled_by, mode, "Deployment shop/web")
+    current = found(workload(), *documents)
+    assert (current.scaled_by, current.vpa_mode, current.title) == (scaled_by, mode, "Deployment shop/web")
 
 
 def test_objects_of_others_are_left_alone() -> None:

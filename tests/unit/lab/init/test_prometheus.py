@@ -47,8 +47,8 @@ class Fake:
     def answer(self, path: str, form: dict[str, str]) -> Any:
         self.asked.append((path, form))
         if path.endswith("/series"):
-            found = self.labels.get(form["match[]"])
-            return [] if found is None else [dict.fromkeys(["__name__", *found], "x")]
+            labels = self.labels.get(form["match[]"])
+            return [] if labels is None else [dict.fromkeys(["__name__", *labels], "x")]
         kind = _kind(form["query"])
         start, end, step = (int(float(form[name])) for name in ("start", "end", "step"))
         values = [[at, str(_value(kind, at))] for at in range(start, end + 1, step)]
@@ -206,7 +206,7 @@ def test_one_that_is_slow_or_not_there_is_code_3(asked: Callable[..., Ran], fake
     ran = asked("--timeout", "1s")
     assert (ran.code, "did not answer within 1s to the query for " in ran.err) == (3, True), ran.err
     assert len(fake.asked) >= fake.quick, "a part of the history has arrived"
-    assert [one.name for one in shell.folder.iterdir()] == ["shop.yaml"]
+    assert [path.name for path in shell.folder.iterdir()] == ["shop.yaml"]
     for address, reason in (
         ("http://127.0.0.1:9", "can't reach Prometheus at http://127.0.0.1:9: "),
         ("nowhere", ""),
@@ -250,32 +250,32 @@ def test_a_name_stays_a_string_in_a_query(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController"])
 def test_other_kinds_own_their_pods_and_count_those_that_are_ready(kind: str) -> None:
-    found = standard(kind)
+    queries = standard(kind)
     label = kind.lower()
-    assert 'owner_kind="$kind"' in found["cpu"]
+    assert 'owner_kind="$kind"' in queries["cpu"]
     assert (
-        found["replicas"]
+        queries["replicas"]
         == f'max(kube_{label}_status_ready_replicas{{namespace="$namespace", {label}="$name"}})'
     )
 
 
 def test_the_pods_of_a_custom_kind_are_its_own_or_those_of_its_replica_sets() -> None:
     now = present([rollout()], None, "shop", None)
-    found = expressions(now, {})
-    assert 'kube_replicaset_owner{namespace="shop", owner_kind="Rollout", owner_name="web"}' in found["cpu"]
-    assert 'kube_pod_owner{namespace="shop", owner_kind="Rollout", owner_name="web"}' in found["memory"]
-    assert 'kube_pod_status_ready{namespace="shop", condition="true"}' in found["replicas"]
+    queries = expressions(now, {})
+    assert 'kube_replicaset_owner{namespace="shop", owner_kind="Rollout", owner_name="web"}' in queries["cpu"]
+    assert 'kube_pod_owner{namespace="shop", owner_kind="Rollout", owner_name="web"}' in queries["memory"]
+    assert 'kube_pod_status_ready{namespace="shop", condition="true"}' in queries["replicas"]
 
 
 def test_the_pods_of_a_stateful_set_are_its_own() -> None:
     now = present([workload(kind="StatefulSet")], TargetName("StatefulSet", "web"), "shop", None)
-    found = expressions(now, {})
+    queries = expressions(now, {})
     assert (
-        found["replicas"]
+        queries["replicas"]
         == 'max(kube_statefulset_status_replicas_ready{namespace="shop", statefulset="web"})'
     )
-    assert 'owner_kind="StatefulSet", owner_name="web"' in found["cpu"]
-    assert "replicaset" not in found["memory"]
+    assert 'owner_kind="StatefulSet", owner_name="web"' in queries["cpu"]
+    assert "replicaset" not in queries["memory"]
     assert (
         '"$1"' in expressions(present([workload()], TargetName("Deployment", "web"), "shop", None), {})["cpu"]
     )

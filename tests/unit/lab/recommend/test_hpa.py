@@ -110,7 +110,10 @@ def test_the_status_is_the_same_object_while_nothing_changes_and_a_changed_spec_
 
 def test_times_are_whole_seconds() -> None:
     status = sync(hpa_of(), 900, 900, now=NOW.replace(microsecond=700_000)).status
-    assert {status.last_scale_time, *(one.last_transition_time for one in status.conditions or ())} == {NOW}
+    assert {
+        status.last_scale_time,
+        *(condition.last_transition_time for condition in status.conditions or ()),
+    } == {NOW}
 
 
 def test_without_replicas_scaling_is_disabled_and_a_status_without_metrics_stays() -> None:
@@ -124,7 +127,9 @@ def test_without_replicas_scaling_is_disabled_and_a_status_without_metrics_stays
     status = outcome.status
     assert (outcome.replicas, outcome.events) == (None, ())
     assert (status.current_replicas, status.desired_replicas, status.current_metrics) == (0, 0, None)
-    assert [(one.type, one.status, one.reason) for one in status.conditions or ()] == [
+    assert [
+        (condition.type, condition.status, condition.reason) for condition in status.conditions or ()
+    ] == [
         ("Other", "True", ""),
         ("ScaledToZero", "False", ""),
         ("AbleToScale", "True", "SucceededGetScale"),
@@ -367,16 +372,16 @@ def test_any_input_gives_a_count_within_the_limits_and_a_complete_status(
     selector: str,
 ) -> None:
     hpa = hpa_of(minReplicas=2, maxReplicas=20, metrics=specs, behavior=behavior)
-    autoscaler, found = HorizontalAutoscaler(), msgspec.convert(pods, list[Pod])
+    autoscaler, typed_pods = HorizontalAutoscaler(), msgspec.convert(pods, list[Pod])
     for minutes in (0, 1, 10):
         scale = Scale(replicas, len(pods), selector)
-        outcome = autoscaler.sync(hpa, scale, found, Given(amounts), NOW + minutes * MINUTE)
+        outcome = autoscaler.sync(hpa, scale, typed_pods, Given(amounts), NOW + minutes * MINUTE)
         status = outcome.status
         assert status.current_replicas == replicas
         if outcome.replicas is not None:
             assert 2 <= outcome.replicas <= 20
             assert outcome.replicas == status.desired_replicas != replicas
-        assert [one.type for one in status.conditions or ()][:1] == ["AbleToScale"]
+        assert [condition.type for condition in status.conditions or ()][:1] == ["AbleToScale"]
         if 2 <= replicas <= 20 and selector not in ("", "="):
             entries = status.current_metrics or []
             assert len(entries) == max(1, len(specs))
@@ -394,10 +399,10 @@ def test_more_usage_of_ready_pods_never_means_fewer_pods(
 ) -> None:
     hpa = hpa_of(maxReplicas=500, metrics=[w.resource(utilization=target)], behavior=behavior)
     count = len(levels)
-    found = []
+    counts = []
     for usage in ([low for low, _ in levels], [low + more for low, more in levels]):
         autoscaler, scale, pods = HorizontalAutoscaler(), Scale(count, count, SELECTOR), pods_of(count)
         autoscaler.sync(hpa, scale, pods, Given([10 * target] * count), NOW)
         outcome = autoscaler.sync(hpa, scale, pods, Given(usage), NOW + 120 * MINUTE)
-        found.append(outcome.status.desired_replicas)
-    assert found[0] <= found[1]
+        counts.append(outcome.status.desired_replicas)
+    assert counts[0] <= counts[1]

@@ -38,7 +38,10 @@ def vpa(*policies: dict[str, Any], conditions: list[Condition] | None = None) ->
 def found(status: VpaStatusRead) -> dict[str, ContainerRecommendation]:
     """The recommendations by container."""
     assert status.recommendation is not None
-    return {one.container_name: one for one in status.recommendation.container_recommendations or ()}
+    return {
+        recommendation.container_name: recommendation
+        for recommendation in status.recommendation.container_recommendations or ()
+    }
 
 
 def used() -> VerticalRecommender:
@@ -86,9 +89,9 @@ def test_after_8_days_the_history_begins_anew_with_the_next_measurement_or_oom(k
         recommender.add_sample("pod", "app", at, 0.1, None)
     else:
         recommender.record_oom("pod", "app", at, 1e9)
-    one = found(recommender.recommend(vpa(), later))["app"]
-    assert parse_cpu(one.target["cpu"]) < 200
-    assert (one.target["memory"] == "250Mi") is (kind == "sample")
+    recommendation = found(recommender.recommend(vpa(), later))["app"]
+    assert parse_cpu(recommendation.target["cpu"]) < 200
+    assert (recommendation.target["memory"] == "250Mi") is (kind == "sample")
 
 
 def test_a_quantity_that_is_none_is_refused() -> None:
@@ -99,7 +102,7 @@ def test_a_quantity_that_is_none_is_refused() -> None:
 def test_conditions_of_others_stay_but_those_about_the_target() -> None:
     others = [Condition(kind, "True") for kind in ("LowConfidence", "ConfigUnsupported", "ConfigDeprecated")]
     status = VerticalRecommender().recommend(vpa(conditions=others), NOW)
-    names = [one.type for one in status.conditions or ()]
+    names = [condition.type for condition in status.conditions or ()]
     assert names == ["LowConfidence", "NoPodsMatched", "RecommendationProvided"]
 
 
@@ -139,7 +142,13 @@ def test_amounts_are_cut_off(amount: float, expected: int) -> None:
 
 @given(AMOUNTS)
 def test_a_started_millicore_counts_whole(cores: float) -> None:
-    assert [millicores(one) for one in (0.29, 2.3, 0.0001, 1.0000001, 1e300)] == [290, 2300, 1, 1001, 10**14]
+    assert [millicores(amount) for amount in (0.29, 2.3, 0.0001, 1.0000001, 1e300)] == [
+        290,
+        2300,
+        1,
+        1001,
+        10**14,
+    ]
     assert min(cores, 1e11) * 1000 - 1e-6 <= millicores(cores) <= 10**14
 
 
@@ -150,8 +159,11 @@ def test_the_target_lies_between_the_bounds_and_nothing_is_raised(
     recommender = VerticalRecommender()
     for pod, minute, cores, memory in samples:
         recommender.add_sample(pod, "app", START + 60 * minute, cores, memory)
-    for one in found(recommender.recommend(vpa(), NOW)).values():
+    for recommendation in found(recommender.recommend(vpa(), NOW)).values():
         for resource, parse, least in (("cpu", parse_cpu, 25), ("memory", parse_memory, 250 * MIB)):
-            bounds = (parse(amounts[resource]) for amounts in (one.lower_bound, one.target, one.upper_bound))
+            bounds = (
+                parse(amounts[resource])
+                for amounts in (recommendation.lower_bound, recommendation.target, recommendation.upper_bound)
+            )
             lower, target, upper = bounds
             assert least <= lower <= target <= upper

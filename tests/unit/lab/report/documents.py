@@ -86,4 +86,4 @@ def reported(shell: Shell, documents: list[Doc], *flags: str) -> Any:
 
 def of(report: Any, name: str) -> Any:
     """The workload of this name."""
-    return next(one for one in report["workloads"] if one["name"] == name)
+    return next(workload for workload in report["workloads"] if workload["name"] == name)

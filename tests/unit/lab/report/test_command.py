@@ -61,7 +61,7 @@ def test_no_line_is_wider_than_100_columns(shell: Shell, shop: list[Doc]) -> Non
 
 def test_the_largest_difference_in_money_comes_first_up_or_down(shell: Shell, shop: list[Doc]) -> None:
     def names(*flags: str) -> list[str]:
-        return [one["name"] for one in reported(shell, shop, *flags)["workloads"]]
+        return [workload["name"] for workload in reported(shell, shop, *flags)["workloads"]]
 
     assert names() == ["web", "worker", "database"]
     assert names("--cpu-price", "0") == ["worker", "web", "database"]
@@ -92,7 +92,7 @@ def test_with_an_hvpa_it_is_what_that_recommends(shell: Shell, gardener: list[Do
     assert recommended(workload["blends"]["Additive"]) == shell.explain(gardener)["recommended"]
     trajectory = shell.explain(changed(gardener, Hvpa__spec__blend="Trajectory"))
     assert recommended(workload["blends"]["Trajectory"]) == trajectory["recommended"]
-    own = {name: one["own"] for name, one in workload["blends"].items()}
+    own = {name: blend["own"] for name, blend in workload["blends"].items()}
     assert own == {"Additive": True, "Trajectory": False}
     assert workload["hvpas"] == [{"name": "hvpa-sample", "mode": "Apply"}]
 
@@ -127,8 +127,8 @@ def test_each_blend_is_that_of_its_own_hvpa_and_one_in_mode_apply_counts_first(
     second = changed(looks, Hvpa__spec__blend="Trajectory")[0]
     third = changed(looks, Hvpa__metadata__name="a-third", Hvpa__spec__weightBasedScalingIntervals=None)[0]
     (workload,) = reported(shell, [*gardener, second, third])["workloads"]
-    assert [one["name"] for one in workload["hvpas"]] == ["hvpa-sample", "a-second", "a-third"]
-    assert [one["own"] for one in workload["blends"].values()] == [True, True]
+    assert [hvpa["name"] for hvpa in workload["hvpas"]] == ["hvpa-sample", "a-second", "a-third"]
+    assert [blend["own"] for blend in workload["blends"].values()] == [True, True]
     assert recommended(workload["blends"]["Additive"]) == shell.explain(gardener)["recommended"]
 
 
@@ -175,8 +175,8 @@ def test_what_costs_nothing_differs_by_nothing(shell: Shell, shop: list[Doc]) ->
 def test_what_has_no_recommender_and_what_points_nowhere_is_listed(shell: Shell, shop: list[Doc]) -> None:
     astray = with_fields(shop, "VPA", "worker", {"spec.targetRef.name": "nobody"})
     report = reported(shell, astray)
-    assert [one["name"] for one in report["withoutRecommender"]] == ["cache", "worker"]
-    assert {one["name"]: one["why"] for one in report["leftOut"]} == {
+    assert [workload["name"] for workload in report["withoutRecommender"]] == ["cache", "worker"]
+    assert {omission["name"]: omission["why"] for omission in report["leftOut"]} == {
         "canary": "its target Rollout canary does not exist",
         "worker": "its target StatefulSet nobody does not exist",
     }
@@ -185,8 +185,11 @@ def test_what_has_no_recommender_and_what_points_nowhere_is_listed(shell: Shell,
 def rows(report: Any) -> dict[tuple[str, str], tuple[int, float]]:
     """Replicas and cores that each workload has now."""
     return {
-        (one["kind"], one["name"]): (one["current"]["replicas"], one["current"]["total"]["cores"])
-        for one in report["workloads"]
+        (workload["kind"], workload["name"]): (
+            workload["current"]["replicas"],
+            workload["current"]["total"]["cores"],
+        )
+        for workload in report["workloads"]
     }
 
 
@@ -223,27 +226,31 @@ def test_one_workload_is_not_called_all(shell: Shell, gardener: list[Doc]) -> No
 
 def test_a_workload_that_is_going_is_none(shell: Shell, shop: list[Doc]) -> None:
     going = with_fields(shop, "Deployment", "web", {"metadata.deletionTimestamp": NOW})
-    assert [one["name"] for one in reported(shell, going)["workloads"]] == ["worker", "database"]
+    assert [workload["name"] for workload in reported(shell, going)["workloads"]] == ["worker", "database"]
 
 
 def test_workloads_of_several_namespaces_are_kept_apart(shell: Shell, shop: list[Doc]) -> None:
-    there = [{**one, "metadata": {**one["metadata"], "namespace": "market"}} for one in shop]
+    there = [{**document, "metadata": {**document["metadata"], "namespace": "market"}} for document in shop]
     report = reported(shell, [*shop, *there])
-    assert {(one["namespace"], one["name"]) for one in report["workloads"]} == {
+    assert {(workload["namespace"], workload["name"]) for workload in report["workloads"]} == {
         (namespace, name) for namespace in ("shop", "market") for name in ("web", "worker", "database")
     }
     assert report["totals"]["current"]["cores"] == 2 * reported(shell, shop)["totals"]["current"]["cores"]
 
 
 def test_documents_without_a_namespace_are_in_the_one_that_is_given(shell: Shell, shop: list[Doc]) -> None:
-    nowhere = [changed([one], **{f"{one['kind']}__metadata__namespace": None})[0] for one in shop]
-    assert {one["namespace"] for one in reported(shell, nowhere)["workloads"]} == {"default"}
-    assert {one["namespace"] for one in reported(shell, nowhere, "-n", "market")["workloads"]} == {"market"}
+    nowhere = [
+        changed([document], **{f"{document['kind']}__metadata__namespace": None})[0] for document in shop
+    ]
+    assert {workload["namespace"] for workload in reported(shell, nowhere)["workloads"]} == {"default"}
+    assert {workload["namespace"] for workload in reported(shell, nowhere, "-n", "market")["workloads"]} == {
+        "market"
+    }
 
 
 def test_a_workload_written_by_hand_counts_as_rolled_out(shell: Shell, shop: list[Doc]) -> None:
     bare = with_fields(shop, "Deployment", "web", {"status": None})
-    reasons = [one["reason"] for one in of(reported(shell, bare), "web")["risks"]]
+    reasons = [risk["reason"] for risk in of(reported(shell, bare), "web")["risks"]]
     assert "RolloutIncomplete" not in reasons
     assert recommended(of(reported(shell, bare), "web")["blends"]["Additive"])["replicas"] == 8
 

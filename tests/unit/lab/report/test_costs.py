@@ -46,12 +46,14 @@ def test_a_month_of_two_cores_and_four_gib() -> None:
 
 @given(amounts, amounts, prices)
 def test_the_cost_of_a_difference_is_the_difference_of_the_costs(
-    one: Amount, other: Amount, price: Prices
+    amount: Amount, other: Amount, price: Prices
 ) -> None:
-    assert one.plus(other, -1).cost(price) == pytest.approx(
-        one.cost(price) - other.cost(price), rel=1e-6, abs=1e-6 * (1 + one.cost(price) + other.cost(price))
+    assert amount.plus(other, -1).cost(price) == pytest.approx(
+        amount.cost(price) - other.cost(price),
+        rel=1e-6,
+        abs=1e-6 * (1 + amount.cost(price) + other.cost(price)),
     )
-    assert one.plus(other).plus(other, -1) == one
+    assert amount.plus(other).plus(other, -1) == amount
 
 
 def test_containers_and_native_sidecars_are_added_up() -> None:

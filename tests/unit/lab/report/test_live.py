@@ -36,11 +36,14 @@ def test_the_live_objects_are_reported_as_files_are(
 def test_other_kinds_are_read_where_something_names_them(report: Live, api: Api, shop: list[Doc]) -> None:
     api.put([*shop, AGENT, AGENT_VPA, *CANARY], "shop")
     api.serve_rollouts()
-    found = report("-n", "shop").json
-    rows = {(one["kind"], one["name"]): one["current"]["replicas"] for one in found["workloads"]}
+    answer = report("-n", "shop").json
+    rows = {
+        (workload["kind"], workload["name"]): workload["current"]["replicas"]
+        for workload in answer["workloads"]
+    }
     assert rows["DaemonSet", "agent"] == 4
     assert rows["Rollout", "canary"] == 3
-    assert found["leftOut"] == []
+    assert answer["leftOut"] == []
     assert ("replicasets", "list") not in api.asked
 
 
@@ -59,7 +62,7 @@ def test_a_kind_that_may_not_be_read_is_left_out_and_ends_nothing(
     api.fail[plural] = 403
     ran = report("-n", "shop")
     assert (ran.code, ran.err) == (0, "")
-    assert [one["why"] for one in ran.json["leftOut"]] == [why]
+    assert [omission["why"] for omission in ran.json["leftOut"]] == [why]
 
 
 def test_a_server_that_fails_for_another_kind_ends_the_report(
@@ -76,7 +79,7 @@ def test_all_namespaces_or_that_of_the_context(report: Live, api: Api, shop: lis
     api.put(shop, "market")
 
     def found(*flags: str) -> set[str]:
-        return {one["namespace"] for one in report(*flags).json["workloads"]}
+        return {workload["namespace"] for workload in report(*flags).json["workloads"]}
 
     assert (found("-A"), found("--context", "shop"), found()) == ({"shop", "market"}, {"shop"}, set())
 
@@ -90,7 +93,7 @@ def test_without_the_crds_it_works_whatever_rights_there_are(
     api.unserved = {HVPA_API, VPA_API}
     ran = report("-n", "shop")
     assert (ran.code, ran.err) == (0, "")
-    assert {one["name"] for one in ran.json["workloads"]} == {"web", "database"}
+    assert {workload["name"] for workload in ran.json["workloads"]} == {"web", "database"}
 
 
 @pytest.mark.parametrize("code", [404, 403])
@@ -161,5 +164,7 @@ def test_an_object_that_can_not_be_read_is_left_out(report: Live, api: Api, shop
     for flags in (("-n", "shop"), ("-A",)):
         ran = report(*flags)
         assert (ran.code, len(ran.json["workloads"])) == (0, 3)
-        left_out = {one["name"]: one["why"] for one in ran.json["leftOut"] if one["kind"] == "Pod"}
+        left_out = {
+            omission["name"]: omission["why"] for omission in ran.json["leftOut"] if omission["kind"] == "Pod"
+        }
         assert left_out == {"x": "it can't be read: Expected `object`, got `int` - at `$.spec`"}

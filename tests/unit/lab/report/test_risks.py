@@ -44,12 +44,14 @@ def healthy(shop: list[Doc]) -> list[Doc]:
             "status.currentMetrics.0.resource.current": {"averageUtilization": 80, "averageValue": "400m"},
         },
     )
-    return [one for one in documents if one["metadata"]["name"] == "web"]
+    return [document for document in documents if document["metadata"]["name"] == "web"]
 
 
 def found(shell: Shell, documents: list[Doc], *flags: str) -> dict[str, str]:
     """The risks of the web server: message by reason."""
-    return {one["reason"]: one["message"] for one in of(reported(shell, documents, *flags), "web")["risks"]}
+    return {
+        risk["reason"]: risk["message"] for risk in of(reported(shell, documents, *flags), "web")["risks"]
+    }
 
 
 def test_a_healthy_workload_has_none(shell: Shell, healthy: list[Doc]) -> None:
@@ -146,7 +148,7 @@ QUEUE: Doc = {
 )
 def test_a_metric_without_a_value_is_a_risk(shell: Shell, healthy: list[Doc], entry: Doc | None) -> None:
     """Beside others that have one; where none has a value, the HPA does not count, which is another risk."""
-    hpa = next(one for one in healthy if one["kind"] == "HorizontalPodAutoscaler")
+    hpa = next(document for document in healthy if document["kind"] == "HorizontalPodAutoscaler")
     fields = {"spec.metrics": [*hpa["spec"]["metrics"], QUEUE]}
     if entry is not None:
         fields["status.currentMetrics"] = [*hpa["status"]["currentMetrics"], entry]
@@ -229,7 +231,7 @@ def test_a_recommender_that_is_silent_for_three_of_its_intervals_is_a_risk(
 @pytest.mark.parametrize(("kind", "reason"), [(HPA, "SeveralHpas"), (VPA, "SeveralVpas")])
 def test_two_of_a_kind_are_one_too_many(shell: Shell, healthy: list[Doc], kind: str, reason: str) -> None:
     documents = with_fields(healthy, kind, "web", {"metadata.name": "also"})
-    second = [one for one in documents if one["metadata"]["name"] == "also"]
+    second = [document for document in documents if document["metadata"]["name"] == "also"]
     assert "also, web" in found(shell, [*healthy, *second])[reason]
 
 

@@ -29,15 +29,15 @@ def joint(weight: float = 50, *metrics: dict[str, Any], most: int = 30, **spec: 
     """An Hvpa with one weight, whose path begins at one pod of 1 core and 1Gi; its HPA keeps CPU at 80 percent. Pods
     are replaced, unless `spec` says otherwise."""
     template = {"minReplicas": 1, "maxReplicas": most, "metrics": list(metrics) or [metric(80)]}
-    found: dict[str, Any] = build.hvpa(template=template, blend="Trajectory")
-    body = found["spec"]
+    manifest: dict[str, Any] = build.hvpa(template=template, blend="Trajectory")
+    body = manifest["spec"]
     policies = [{"containerName": "*", "minAllowed": LEAST}]
     body["vpa"]["template"]["spec"] = {"resourcePolicy": {"containerPolicies": policies}}
     body["weightBasedScalingIntervals"] = [{"vpaWeight": weight}]
     body["updateStrategy"] = {"type": "Rollout"}
     for name, value in spec.items():
         body[name] = body[name] | value if isinstance(body.get(name), dict) else value
-    return found
+    return manifest
 
 
 def workload(**changes: Any) -> WorkloadModel:
@@ -75,12 +75,12 @@ class Run(NamedTuple):
         """From when on pods had which requests in the mean, in seconds."""
         series = self.result.series
         cpu, memory = series.requests["app", "cpu"], series.requests["app", "memory"]
-        found: list[tuple[float, Shape]] = []
+        shapes: list[tuple[float, Shape]] = []
         for index, replicas in enumerate(series.replicas):
             shape = Shape(replicas, round(cpu[index]), round(memory[index]))
-            if not found or found[-1][1] != shape:
-                found.append((index * series.step, shape))
-        return found
+            if not shapes or shapes[-1][1] != shape:
+                shapes.append((index * series.step, shape))
+        return shapes
 
     @property
     def end(self) -> Shape:
@@ -94,7 +94,7 @@ class Run(NamedTuple):
     def steps(self, kind: str, since: float = 0.0, until: float = math.inf) -> list[float]:
         """When the operator changed `Replicas` or `Requests`, in seconds."""
         return sorted(
-            {one.time for one in self.result.events if one.kind == kind and since <= one.time < until}
+            {event.time for event in self.result.events if event.kind == kind and since <= event.time < until}
         )
 
     def changes(self, since: float = 0.0) -> list[float]:

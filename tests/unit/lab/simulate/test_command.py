@@ -75,7 +75,7 @@ def test_json_follows_the_schema_and_is_the_same_to_the_byte(shell: Shell, scena
     ran = with_seed("5")
     assert (ran.code, ran.err) == (0, "")
     check(ran.json, schema())
-    assert [one["seed"] for one in ran.json["scenarios"]] == [5, 5]
+    assert [result["seed"] for result in ran.json["scenarios"]] == [5, 5]
     assert ran.json["scenarios"][0]["policies"][0]["series"] is None
     assert with_seed("5").out == ran.out
     assert with_seed("6").out.replace('"seed": 6', '"seed": 5') != ran.out
@@ -101,12 +101,12 @@ def test_the_page_is_written_the_same_to_the_byte(shell: Shell, scenario: str) -
 
 def test_the_baseline_and_the_prices_are_the_users(shell: Shell, scenario: str) -> None:
     flags = ("--baseline", "small", "--cpu-price", "6", "--memory-price", "0")
-    (one,) = shell.run("simulate", scenario, "-o", "json", *flags).json["scenarios"]
-    assert one["baseline"] == "small"
-    assert one["prices"] == {"cpuPerCoreHour": 6.0, "memoryPerGibHour": 0.0}
+    (result,) = shell.run("simulate", scenario, "-o", "json", *flags).json["scenarios"]
+    assert result["baseline"] == "small"
+    assert result["prices"] == {"cpuPerCoreHour": 6.0, "memoryPerGibHour": 0.0}
     # Ten minutes of nine pods, and of one, that request half a core: 0.75 and 0.0833 core-hours.
-    assert [policy["figures"]["cost"] for policy in one["policies"]] == [4.5, 0.5]
-    assert [policy["figures"]["costDifference"] for policy in one["policies"]] == [8.0, None]
+    assert [policy["figures"]["cost"] for policy in result["policies"]] == [4.5, 0.5]
+    assert [policy["figures"]["costDifference"] for policy in result["policies"]] == [8.0, None]
 
 
 # --- what is refused before the work ---------------------------------------------------------------------------------

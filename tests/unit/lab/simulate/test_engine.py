@@ -85,11 +85,11 @@ def test_a_load_that_is_known_to_jump_at_nine_finds_its_replicas_there() -> None
         build.START.replace(hour=8),
         build.Shape(lambda at: 300.0 if HOUR <= at < 1.5 * HOUR else 60.0),
     )
-    limited, found = build.workload(build.container(limits={"cpu": 500})), {}
+    limited, results = build.workload(build.container(limits={"cpu": 500})), {}
     for name, entries in (("with", [floor]), ("without", [])):
         policy = Policy(name, "Hvpa", hvpa=build.hvpa(weight=0, hpa={"schedule": entries}))
-        found[name] = run(policy, start=start, load=load, duration=2 * HOUR, workload=limited)
-    floored, reacting = found["with"], found["without"]
+        results[name] = run(policy, start=start, load=load, duration=2 * HOUR, workload=limited)
+    floored, reacting = results["with"], results["without"]
     at = {minute: list(floored.series.replicas)[minute * 4] for minute in (49, 51, 59, 61, 79, 119)}
     assert at == {49: 2, 51: 8, 59: 8, 61: 8, 79: 8, 119: 2}, "and the usual rules take them away"
     assert floored.totals.unmet_core_seconds == 0
@@ -243,10 +243,10 @@ def test_the_same_scenario_gives_the_same_bytes() -> None:
 
 
 def test_progress_is_reported_until_the_end() -> None:
-    seen: list[float] = []
-    simulate(build.scenario(), POLICIES.fixed, seen.append)
-    assert seen == sorted(seen)
-    assert seen[-1] == HOUR
+    seconds: list[float] = []
+    simulate(build.scenario(), POLICIES.fixed, seconds.append)
+    assert seconds == sorted(seconds)
+    assert seconds[-1] == HOUR
 
 
 def test_the_step_changes_figures_by_little() -> None:
@@ -367,7 +367,7 @@ def test_pods_that_are_never_ready_serve_nothing() -> None:
 
 def test_a_decision_that_breaks_an_invariant_is_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = (Violation("capacity", "cpu: 2 of 3 served by 2 pods"),)
-    monkeypatch.setattr(reconciler, "violations", lambda seen, decision: broken)
+    monkeypatch.setattr(reconciler, "violations", lambda observation, decision: broken)
     result = run(POLICIES.hvpa, duration=60.0)
-    found = [(one.reason, one.message) for one in result.events if one.kind == "Violation"]
-    assert set(found) == {tuple(broken[0])}
+    violations = [(event.reason, event.message) for event in result.events if event.kind == "Violation"]
+    assert set(violations) == {tuple(broken[0])}

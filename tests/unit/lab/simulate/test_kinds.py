@@ -69,25 +69,25 @@ def run(
 
 @pytest.mark.parametrize("kind", [kind for kind in VERSIONS if kind != "DaemonSet"])
 def test_replicas_follow_the_load_and_pods_are_resized_in_place(tmp_path: Path, kind: str) -> None:
-    found = run(tmp_path, kind)
-    assert found.series.replicas[-1] > 2
-    assert found.series.requests["app", "cpu"][-1] != 500
-    assert found.totals.restarts == 0
+    result = run(tmp_path, kind)
+    assert result.series.replicas[-1] > 2
+    assert result.series.requests["app", "cpu"][-1] != 500
+    assert result.totals.restarts == 0
 
 
 def test_a_daemon_set_keeps_its_pods_and_replaces_one_at_a_time(tmp_path: Path) -> None:
-    found = run(tmp_path, "DaemonSet", "Recreate", "Rollout", hpa="")
-    assert set(found.series.replicas) == {2}
-    assert found.totals.restarts >= 2
-    assert max(found.series.ready) == 2, "no pod comes before another one goes"
+    result = run(tmp_path, "DaemonSet", "Recreate", "Rollout", hpa="")
+    assert set(result.series.replicas) == {2}
+    assert result.totals.restarts >= 2
+    assert max(result.series.ready) == 2, "no pod comes before another one goes"
 
 
 @pytest.mark.parametrize(("kind", "is_replaced"), [("Deployment", True), ("ReplicaSet", False)])
 def test_a_replica_set_replaces_no_pod_for_another_template(
     tmp_path: Path, kind: str, is_replaced: bool
 ) -> None:
-    found = run(tmp_path, kind, "Recreate", "Rollout", hpa="")
-    assert bool(found.totals.restarts) is is_replaced
+    result = run(tmp_path, kind, "Recreate", "Rollout", hpa="")
+    assert bool(result.totals.restarts) is is_replaced
 
 
 def test_a_custom_kind_whose_template_would_be_changed_is_refused(tmp_path: Path) -> None:

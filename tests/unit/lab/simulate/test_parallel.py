@@ -66,7 +66,7 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 
 def names(results: Any) -> list[tuple[str, list[str]]]:
     """What the results are of."""
-    return [(one.name, [policy.name for policy in one.policies]) for one in results]
+    return [(result.name, [policy.name for policy in result.policies]) for result in results]
 
 
 def test_the_names_of_what_is_simulated_are_each_there_once(scenario: Callable[..., Path]) -> None:
@@ -78,7 +78,7 @@ def test_the_names_of_what_is_simulated_are_each_there_once(scenario: Callable[.
 def test_one_scenario_is_simulated_with_several_seeds(scenario: Callable[..., Path]) -> None:
     path = scenario()
     results = simulate_all(plan_seeds(path, (4, 7), ["small"]), 1, quiet)
-    assert [(one.seed, [policy.name for policy in one.policies]) for one in results] == [
+    assert [(result.seed, [policy.name for policy in result.policies]) for result in results] == [
         (4, ["small"]), (7, ["small"]),
     ]  # fmt: skip
     (alone,) = simulate_all(plan([path], 7, ["small"]), 1, quiet)
@@ -92,9 +92,9 @@ def test_more_processes_give_the_same_results_in_the_same_order(scenario: Callab
     alone = simulate_all(run, 1, quiet)
     several = simulate_all(run, 2, lambda done, total: reported.append((done, total)))
     assert names(several) == [("small", ["large", "small"]), ("other", ["large", "other"])]
-    there, here = ([compare(one, Prices()) for one in results] for results in (several, alone))
+    there, here = ([compare(result, Prices()) for result in results] for results in (several, alone))
     assert to_json(there, series=True) == to_json(here, series=True)
-    assert {one.seed for one in several} == {3}
+    assert {result.seed for result in several} == {3}
     assert reported[-1] == (15600.0, 15600.0)
     assert [done for done, _ in reported] == sorted(done for done, _ in reported)
     assert multiprocessing.active_children() == []

@@ -58,12 +58,12 @@ def test_a_noisy_rise_begins_where_it_leaves_the_noise() -> None:
 
 @given(st.lists(st.floats(0, 1e6), max_size=60))
 def test_rises_are_in_order_and_go_up(values: list[float]) -> None:
-    found = rises(*values, step=1.0)
-    for one in found:
-        assert one.start <= one.end
-        assert values[int(one.start) - 1] < values[int(one.end)]
-    for one, other in pairwise(found):
-        assert one.end < other.start
+    all_rises = rises(*values, step=1.0)
+    for rise in all_rises:
+        assert rise.start <= rise.end
+        assert values[int(rise.start) - 1] < values[int(rise.end)]
+    for rise, other in pairwise(all_rises):
+        assert rise.end < other.start
 
 
 def test_phases_of_a_reaction_add_up_to_the_total() -> None:
@@ -90,10 +90,10 @@ def test_phases_of_a_reaction_add_up_to_the_total() -> None:
 def covered(*unmet: bool, rises: tuple[Rise, ...] = (Rise(0, 10),)) -> list[tuple[float, bool]]:
     """Until demand was covered in each rise, and whether it was; a step takes 10 s."""
     reactions = Reactions(list(rises), 0.1)
-    for at, one in enumerate(unmet):
-        reactions.step(10.0 * at, 10.0, one)
+    for at, is_unmet in enumerate(unmet):
+        reactions.step(10.0 * at, 10.0, is_unmet)
     reactions.finish()
-    return [(one.cover_seconds, one.covered) for one in reactions.completed]
+    return [(reaction.cover_seconds, reaction.covered) for reaction in reactions.completed]
 
 
 def test_demand_that_never_outgrows_the_pods_is_covered_at_once() -> None:

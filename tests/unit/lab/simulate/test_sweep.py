@@ -30,25 +30,25 @@ def hpa(*metrics: dict[str, Any]) -> Policy:
 
 
 def test_an_hpa_is_tried_with_several_targets() -> None:
-    found = variants(hpa(utilization(80), utilization(50, "memory", "containerResource")))
-    assert [one.name for one in found] == [
+    policies = variants(hpa(utilization(80), utilization(50, "memory", "containerResource")))
+    assert [variant.name for variant in policies] == [
         f"cpu {cpu} %, memory {memory} %: mine"
         for cpu, memory in ((56, 35), (64, 40), (72, 45), (80, 50), (88, 55), (96, 60))
     ]
-    metrics: Any = found[0].hpa and found[0].hpa["metrics"]
+    metrics: Any = policies[0].hpa and policies[0].hpa["metrics"]
     assert metrics == [utilization(56), utilization(35, "memory", "containerResource")]
-    assert found[0].hpa is not None
-    assert found[0].hpa["maxReplicas"] == 5
+    assert policies[0].hpa is not None
+    assert policies[0].hpa["maxReplicas"] == 5
 
 
 def test_no_utilization_goes_above_100_percent() -> None:
-    assert [one.name for one in variants(hpa(utilization(95)))] == [
+    assert [variant.name for variant in variants(hpa(utilization(95)))] == [
         "cpu 66 %: mine",
         "cpu 76 %: mine",
         "cpu 86 %: mine",
         "cpu 95 %: mine",
     ]
-    assert [one.name for one in variants(hpa(utilization(150)))] == [
+    assert [variant.name for variant in variants(hpa(utilization(150)))] == [
         "cpu 105 %: mine",
         "cpu 120 %: mine",
         "cpu 135 %: mine",
@@ -58,8 +58,8 @@ def test_no_utilization_goes_above_100_percent() -> None:
 
 def test_an_hvpa_is_tried_with_other_amounts_and_keeps_the_rest() -> None:
     policy = Policy("joint", "Hvpa", hvpa=build.hvpa(blend="Trajectory"))
-    found = variants(policy)
-    assert [one.name.partition(":")[0] for one in found] == [
+    policies = variants(policy)
+    assert [variant.name.partition(":")[0] for variant in policies] == [
         "cpu 280m",
         "cpu 320m",
         "cpu 360m",
@@ -67,8 +67,8 @@ def test_an_hvpa_is_tried_with_other_amounts_and_keeps_the_rest() -> None:
         "cpu 440m",
         "cpu 480m",
     ]
-    assert found[FACTORS.index(1.0)].hvpa == policy.hvpa
-    spec: Any = found[0].hvpa and found[0].hvpa["spec"]
+    assert policies[FACTORS.index(1.0)].hvpa == policy.hvpa
+    spec: Any = policies[0].hvpa and policies[0].hvpa["spec"]
     assert spec["hpa"]["template"]["spec"]["metrics"][0]["resource"]["target"]["averageValue"] == "280m"
 
 
@@ -78,7 +78,7 @@ def test_what_has_no_such_target_is_left_out_and_refused_where_nothing_is_left()
         "external": {"metric": {"name": "load"}, "target": {"type": "Value", "value": 1}},
     }
     none = [hpa(other), Policy("vpa", "VPA", vpa={}), Policy("hvpa", "Hvpa", hvpa={"spec": {"hpa": {}}})]
-    assert [variants(one) for one in none] == [[], [], []]
+    assert [variants(policy) for policy in none] == [[], [], []]
     scenario = build.scenario(policies=(*none, hpa(other, utilization(50))))
     assert len(swept(scenario).policies) == len(FACTORS)
     with pytest.raises(SimulationError, match="test: no policy has an HPA with a CPU or memory target"):
@@ -91,10 +91,10 @@ def test_every_variant_is_a_policy_that_can_be_read(amount: int, resource: str, 
     metric = {"type": "Resource", "resource": {"name": resource, "target": target}}
     if rel:
         metric = utilization(amount % 100 + 1, resource)
-    found = variants(hpa(metric))
-    assert 1 <= len(found) <= len(FACTORS)
-    for one in found:
-        HpaAlone.model_validate(one.hpa, by_alias=True, by_name=False)
+    policies = variants(hpa(metric))
+    assert 1 <= len(policies) <= len(FACTORS)
+    for variant in policies:
+        HpaAlone.model_validate(variant.hpa, by_alias=True, by_name=False)
 
 
 def result(name: str, core_hours: float, unmet: float) -> PolicyResult:

@@ -58,7 +58,7 @@ def test_the_pinned_browser_is_used_with_its_own_font_or_one_family_and_no_font_
         configuration = Path(environment["FONTCONFIG_FILE"]).read_text()
         assert configuration.count("<dir>") == 1
         assert f"<dir>{folder}</dir>" in configuration
-    assert {one.name for one in (tmp_path / "fonts-DejaVu").iterdir()} == {
+    assert {path.name for path in (tmp_path / "fonts-DejaVu").iterdir()} == {
         "DejaVuSans.ttf",
         "DejaVuSans-Bold.ttf",
     }

@@ -113,20 +113,22 @@ def test_the_bill_of_materials_lists_the_lock_file() -> None:
     assert (described["name"], described["version"]) == ("hvpa", read_project().version)
     assert "timestamp" not in document["metadata"]
     pins = read_lock(ROOT / LOCK)
-    found = {one["name"]: one for one in document["components"]}
-    assert found.keys() == pins.keys()
+    components = {component["name"]: component for component in document["components"]}
+    assert components.keys() == pins.keys()
     for name, pin in pins.items():
-        component = found[name]
+        component = components[name]
         assert component["version"] == pin.version
         assert component["purl"] == f"pkg:pypi/{name}@{pin.version}"
         (files,) = component["externalReferences"]
-        assert sorted(one["content"] for one in files["hashes"]) == sorted(pin.hashes)
+        assert sorted(digest["content"] for digest in files["hashes"]) == sorted(pin.hashes)
         assert component["licenses"][0]["expression"]
-    needs = {one["ref"]: set(one.get("dependsOn", ())) for one in document["dependencies"]}
+    needs = {
+        dependency["ref"]: set(dependency.get("dependsOn", ())) for dependency in document["dependencies"]
+    }
     direct = {name for name, pin in pins.items() if "hvpa" in pin.wanted_by}
-    assert needs["hvpa"] == {found[name]["purl"] for name in direct}
+    assert needs["hvpa"] == {components[name]["purl"] for name in direct}
     assert direct < pins.keys()
-    assert set().union(*needs.values()) == {one["purl"] for one in found.values()}
+    assert set().union(*needs.values()) == {component["purl"] for component in components.values()}
 
 
 def test_the_same_lock_gives_the_same_bytes_and_another_one_others(copy: Path) -> None:
@@ -150,14 +152,16 @@ def test_the_images_bill_of_materials_has_debians_packages_too() -> None:
     document = json.loads(sbom.render_image(ROOT, packages))
     described = document["metadata"]["component"]
     assert (described["type"], described["name"]) == ("container", "hvpa")
-    found = {one["name"]: one for one in document["components"]}
-    assert found.keys() == {"hvpa", "libcrypt1", "ca-certificates", *read_lock(ROOT / LOCK)}
-    crypt = found["libcrypt1"]
+    components = {component["name"]: component for component in document["components"]}
+    assert components.keys() == {"hvpa", "libcrypt1", "ca-certificates", *read_lock(ROOT / LOCK)}
+    crypt = components["libcrypt1"]
     assert crypt["purl"] == "pkg:deb/debian/libcrypt1@1:4.4?arch=amd64&distro=debian-12"
     assert crypt["hashes"] == [{"alg": "SHA-256", "content": HASH}]
-    needs = {one["ref"]: set(one.get("dependsOn", ())) for one in document["dependencies"]}
-    assert needs[described["bom-ref"]] == {"hvpa", crypt["bom-ref"], found["ca-certificates"]["bom-ref"]}
-    assert needs["hvpa"] > {found["aiohttp"]["bom-ref"]}
+    needs = {
+        dependency["ref"]: set(dependency.get("dependsOn", ())) for dependency in document["dependencies"]
+    }
+    assert needs[described["bom-ref"]] == {"hvpa", crypt["bom-ref"], components["ca-certificates"]["bom-ref"]}
+    assert needs["hvpa"] > {components["aiohttp"]["bom-ref"]}
     assert sbom.render_image(ROOT, packages[::-1]) == sbom.render_image(ROOT, packages)
 
 
@@ -165,10 +169,10 @@ def done(code: int, stdout: str = "", stderr: str = "") -> subprocess.CompletedP
     return subprocess.CompletedProcess([], code, stdout, stderr)
 
 
-def entry(name: str, *found: str, skipped: bool = False) -> dict[str, Any]:
+def entry(name: str, *vulnerabilities: str, skipped: bool = False) -> dict[str, Any]:
     if skipped:
         return {"name": name, "skip_reason": "not found"}
-    vulns = [{"id": one, "fix_versions": ["2"]} for one in found]
+    vulns = [{"id": vulnerability, "fix_versions": ["2"]} for vulnerability in vulnerabilities]
     return {"name": name, "version": "1", "vulns": vulns}
 
 
@@ -213,7 +217,7 @@ def test_without_a_service_the_audit_says_so_and_does_not_fail(
     monkeypatch.setattr(audit_services, "vulnerabilities", lambda lock, ignored: response)
     assert audit.main() == 0
     assert "known vulnerabilities: could not be done: no answer" in capsys.readouterr().out
-    found = audit_services.Answer(("a 1: CVE-1, mended in 2",), "osv")
-    monkeypatch.setattr(audit_services, "vulnerabilities", lambda lock, ignored: found)
+    answer = audit_services.Answer(("a 1: CVE-1, mended in 2",), "osv")
+    monkeypatch.setattr(audit_services, "vulnerabilities", lambda lock, ignored: answer)
     assert audit.main() == 1
     assert "audit: a 1: CVE-1" in capsys.readouterr().out

@@ -76,7 +76,7 @@ def archive(*members: tuple[str, bytes, int, bytes | str]) -> bytes:
 
 
 def test_files_are_where_debians_links_lead() -> None:
-    found = debian.entries_of(
+    entries = debian.entries_of(
         archive(
             ("./lib/x86_64-linux-gnu/", tarfile.DIRTYPE, 0o755, b""),
             ("./lib/x86_64-linux-gnu/libz.so.1.2.13", tarfile.REGTYPE, 0o640, b"library"),
@@ -85,7 +85,7 @@ def test_files_are_where_debians_links_lead() -> None:
             ("./usr/bin/other", tarfile.REGTYPE, 0o755, b"other"),
         )
     )
-    assert found == {
+    assert entries == {
         "usr/lib/x86_64-linux-gnu/libz.so.1.2.13": File(b"library", 0o644),
         "usr/lib/x86_64-linux-gnu/libz.so.1": Link("libz.so.1.2.13"),
         "usr/bin/python3.11": File(b"program", 0o755),
@@ -115,11 +115,11 @@ def test_what_was_downloaded_once_is_not_downloaded_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     called = apt(monkeypatch, DEB)
-    found = debian.fetch([PACKAGE], tmp_path / "cache")
-    assert found[PACKAGE].read_bytes() == DEB
-    assert debian.fetch([PACKAGE], tmp_path / "cache") == found
+    paths = debian.fetch([PACKAGE], tmp_path / "cache")
+    assert paths[PACKAGE].read_bytes() == DEB
+    assert debian.fetch([PACKAGE], tmp_path / "cache") == paths
     assert len(called) == 1
-    assert list((tmp_path / "cache").iterdir()) == [found[PACKAGE]]
+    assert list((tmp_path / "cache").iterdir()) == [paths[PACKAGE]]
 
 
 def test_a_damaged_file_is_downloaded_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ def program(*libraries: str) -> bytes:
     """An ELF file of two segments that loads these. Its strings are at offset 0x200, and at address 0x10200."""
     strings = b"\0" + b"".join(name.encode() + b"\0" for name in libraries)
     offsets = [strings.index(b"\0" + name.encode() + b"\0") + 1 for name in libraries]
-    dynamic = b"".join(struct.pack("<QQ", 1, one) for one in offsets) + struct.pack("<QQQQ", 5, 0x10200, 0, 0)
+    dynamic = b"".join(struct.pack("<QQ", 1, offset) for offset in offsets) + struct.pack(
+        "<QQQQ", 5, 0x10200, 0, 0
+    )
     header = struct.pack("<4sBB10xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
     end = 0x200 + len(strings)
     segments = struct.pack("<IIQQQQQQ", 1, 4, 0, 0x10000, 0, end, end, 1)

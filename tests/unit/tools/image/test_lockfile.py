@@ -18,13 +18,13 @@ ALL = [DebianPackage(name, "1:2.36-9+deb12u14~x", "amd64", "0" * 64) for name in
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "image.lock"
     path.write_text(lockfile.render(reversed(ALL)))
-    assert lockfile.read(path, "amd64") == sorted(ALL, key=lambda one: one.name)
+    assert lockfile.read(path, "amd64") == sorted(ALL, key=lambda package: package.name)
 
 
 def test_packages_for_all_architectures_are_for_each() -> None:
-    found = lockfile.read(ROOT / lockfile.LOCK, "amd64")
-    assert {one.architecture for one in found} == {"amd64", "all"}
-    assert lockfile.render(found) == (ROOT / lockfile.LOCK).read_text()
+    packages = lockfile.read(ROOT / lockfile.LOCK, "amd64")
+    assert {package.architecture for package in packages} == {"amd64", "all"}
+    assert lockfile.render(packages) == (ROOT / lockfile.LOCK).read_text()
 
 
 def test_it_has_no_address() -> None:

@@ -48,20 +48,20 @@ def test_it_is_what_pip_makes_of_it(tmp_path: Path) -> None:
     options = ["--no-deps", "--no-compile", "--no-index", "--find-links", str(tmp_path), "tool"]
     subprocess.run([*pip, "--disable-pip-version-check", *options], check=True)
     site = tmp_path / "venv/lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    theirs = {str(one.relative_to(site)): one.read_bytes() for one in site.rglob("*") if one.is_file()}
-    found = {path: entry for path, entry in wheels.install(wheel()).items() if isinstance(entry, File)}
+    theirs = {str(file.relative_to(site)): file.read_bytes() for file in site.rglob("*") if file.is_file()}
+    entries = {path: entry for path, entry in wheels.install(wheel()).items() if isinstance(entry, File)}
     ours = {
         path.removeprefix(f"{wheels.SITE}/"): entry.content
-        for path, entry in found.items()
+        for path, entry in entries.items()
         if path.startswith(wheels.SITE)
     }
     for files in (ours, theirs):
         lines = files["tool-1.dist-info/RECORD"].decode().splitlines()
         files["tool-1.dist-info/RECORD"] = "\n".join(
-            one for one in lines if not one.startswith("../")
+            line for line in lines if not line.startswith("../")
         ).encode()
     assert ours == theirs
-    script = found[f"{wheels.HOME}/bin/tool"]
+    script = entries[f"{wheels.HOME}/bin/tool"]
     assert script.mode == 0o755
     assert script.content.decode().splitlines()[:3] == [
         "#!/opt/hvpa/bin/python",
@@ -82,11 +82,11 @@ def test_bytecode_is_the_same_each_time_and_not_compared_with_its_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = wheels.install(wheel())
-    found = wheels.bytecode(source)
+    entries = wheels.bytecode(source)
     monkeypatch.setenv("PYTHONHASHSEED", "1")
     monkeypatch.setenv("TMPDIR", os.path.realpath("/var/tmp"))
-    assert wheels.bytecode(source) == found
-    ((path, entry),) = found.items()
+    assert wheels.bytecode(source) == entries
+    ((path, entry),) = entries.items()
     assert path == f"{wheels.SITE}/tool/__pycache__/__init__.cpython-311.pyc"
     assert isinstance(entry, File)
     assert entry.content[4:8] == b"\1\0\0\0", py_compile.PycInvalidationMode.UNCHECKED_HASH

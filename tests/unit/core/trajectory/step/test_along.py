@@ -25,8 +25,8 @@ LIMITED = {"vpa": {"scaleUp": {"minChange": {"cpu": {"value": "500m"}, "memory":
 def both(cpu: str, memory: str, now: dt.datetime = NOW, **rest: Any) -> Decision:
     """A decision on 2 pods of 1 core and 1Gi whose VPA has these targets, at weight 100: one replica count."""
     spec = {"weightBasedScalingIntervals": [{"vpaWeight": 100}], "hpa": {"deploy": False}, **LIMITED}
-    seen = state(2, [app("1", "1Gi")], [], {"app": {"cpu": cpu, "memory": memory}}, spec, **rest)
-    return build.decided(seen, now)
+    objects = state(2, [app("1", "1Gi")], [], {"app": {"cpu": cpu, "memory": memory}}, spec, **rest)
+    return build.decided(objects, now)
 
 
 def test_min_change_judges_a_step_as_a_whole_and_small_changes_go_along() -> None:
@@ -50,8 +50,8 @@ def test_the_same_memory_in_another_unit_does_not_go_along_and_is_not_shown() ->
 
 def test_a_size_on_the_path_that_differs_by_a_rounding_is_the_present_one() -> None:
     measured = (utilization("cpu", 50, 90, "900m"), value("memory", "1Gi", "1073742k"))
-    seen = state(2, [app("1", "1Gi")], measured, {"app": {"cpu": "1200m", "memory": "1Gi"}})
-    item = next(one for one in view(build.decided(seen)).items if one.key.resource == "memory")
+    objects = state(2, [app("1", "1Gi")], measured, {"app": {"cpu": "1200m", "memory": "1Gi"}})
+    item = next(item for item in view(build.decided(objects)).items if item.key.resource == "memory")
     assert (item.current, item.size) == (GIB, GIB)
 
 
@@ -81,14 +81,14 @@ def test_min_change_is_by_default_at_most_20_percent(request_: str, target: str,
 
 def test_update_policy_off_holds_a_small_change_that_would_go_along() -> None:
     spec = {"vpa": {**LIMITED["vpa"], "scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
-    seen = state(
+    objects = state(
         2,
         [app("1", "1Gi")],
         [],
         {"app": {"cpu": "1600m", "memory": "950Mi"}},
         {"weightBasedScalingIntervals": [{"vpaWeight": 100}], "hpa": {"deploy": False}, **spec},
     )
-    decision = build.decided(seen)
+    decision = build.decided(objects)
     assert requests(decision) == {"cpu": 1600, "memory": GIB}
     assert held(decision) == []
 
@@ -133,8 +133,8 @@ def test_recent_raise_in_place_holds_the_next_raise_for_ten_minutes() -> None:
         made = [app("1", "2Gi")]
         pods = [build.oom_killed(at(seconds=-1), containers=made), build.pod("web-1", containers=made)]
         targets = {"app": {"cpu": "1", "memory": "1Gi"}}
-        seen = state(2, made, [], targets, {"hpa": {"deploy": False}}, status=status, pods=pods)
-        return build.decided(seen, resizes=True)
+        objects = state(2, made, [], targets, {"hpa": {"deploy": False}}, status=status, pods=pods)
+        return build.decided(objects, resizes=True)
 
     assert requests(raised_again(600))["memory"] == 2_576_981_000
     early = raised_again(599)
@@ -172,9 +172,9 @@ def test_out_of_memory_raises_unmeasured_memory_and_no_replicas(
 def test_out_of_memory_raises_measured_memory_to_what_is_measured() -> None:
     """Two pods of 256Mi use 256Mi each of a target of 128Mi: that takes 1Gi together, 2 x 512Mi at weight 100."""
     decision = starving("256Mi", "256Mi", value("memory", "128Mi", "256Mi"))
-    found = requests(decision)["memory"]
+    memory = requests(decision)["memory"]
     assert decision.replicas is not None
-    assert decision.replicas.target * found >= GIB
+    assert decision.replicas.target * memory >= GIB
     override = decision.status.axes.vertical.overrides[0]  # type: ignore[union-attr]
     assert (override.container, override.time) == ("app", build.NOW)
 
@@ -196,14 +196,14 @@ def test_recent_raise_lets_a_crash_loop_double_memory_in_ten_minutes_at_most(res
         status = {"axes": {"vertical": {"lastScaleUpTime": stamp(at(minutes=-1)), "overrides": [raised]}}}
         pods = [build.oom_killed(at(seconds=-50), f"web-{index}", containers=made) for index in range(3)]
         targets = {"app": {"cpu": "1", "memory": "4Gi"}}
-        seen = state(3, made, [value("cpu", "1", "1")], targets, status=status, pods=pods)
-        return build.decided(seen, at(minutes=minutes), resizes=resizes)
+        objects = state(3, made, [value("cpu", "1", "1")], targets, status=status, pods=pods)
+        return build.decided(objects, at(minutes=minutes), resizes=resizes)
 
     first = after("356Mi")
     assert (requests(first)["memory"], first.replicas.target) == (712 * 1024 * 1024, 3)  # type: ignore[union-attr]
     second = after("712Mi")
     assert requests(second)["memory"] == 712 * 1024 * 1024
-    (waits,) = [one for one in second.blocked if one.axis == "vertical"]
+    (waits,) = [hold for hold in second.blocked if hold.axis == "vertical"]
     assert (waits.direction, waits.resource, waits.reason) == ("up", "memory", "RecentRaise")
     assert waits.until == at(minutes=9)
     assert requests(after("712Mi", minutes=9))["memory"] >= 4 * GIB, "which the VPA has recommended for long"
@@ -214,7 +214,7 @@ def test_out_of_memory_raise_passes_the_stabilization_window_with_trajectory() -
     pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-1", containers=made)]
     spec = {"vpa": {"scaleUp": {"stabilizationDuration": "1h"}}}
     last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-30))}}}
-    seen = state(
+    objects = state(
         2,
         made,
         [value("cpu", "1", "1")],
@@ -223,7 +223,7 @@ def test_out_of_memory_raise_passes_the_stabilization_window_with_trajectory() -
         pods=pods,
         status=last,
     )
-    assert requests(build.decided(seen)) == {"cpu": 1000, "memory": 1_288_491_000}
+    assert requests(build.decided(objects)) == {"cpu": 1000, "memory": 1_288_491_000}
 
 
 def test_out_of_memory_holds_lower_memory_along_with_other_changes() -> None:
@@ -258,14 +258,14 @@ def failing(failed: int, *, resizes: bool, raised: bool = False, stepped: float 
 def test_replicas_fall_as_if_failed_pods_were_full(resizes: bool, expected: list[int]) -> None:
     """In place sizes fall as well, but for those of 4 and 10 failed pods."""
     decisions = [failing(failed, resizes=resizes) for failed in (0, 1, 4, 10)]
-    assert [one.replicas.target for one in decisions] == expected  # type: ignore[union-attr]
+    assert [decision.replicas.target for decision in decisions] == expected  # type: ignore[union-attr]
 
 
 def test_measurement_holds_fewer_replicas_and_says_that_pods_failed() -> None:
-    found = failing(4, resizes=True)
-    assert ("down", "replicas", "Measurement") in held(found)
-    assert "4 that are new or failed recently" in view(found).because
-    (cpu,) = [one for one in view(found).items if one.key.resource == "cpu"]
+    decision = failing(4, resizes=True)
+    assert ("down", "replicas", "Measurement") in held(decision)
+    assert "4 that are new or failed recently" in view(decision).because
+    (cpu,) = [item for item in view(decision).items if item.key.resource == "cpu"]
     assert cpu.stays == "not lowered: too many pods failed recently"
 
 
@@ -307,8 +307,8 @@ def test_sizes_are_not_lowered_where_a_pod_that_refuses_its_resize_leaves_too_li
     small: int, expected: int
 ) -> None:
     """2 cores are called for, which the path has 2 x 1 for. One of two pods keeps 400m: the other one keeps its 2."""
-    found = view(failing(0, resizes=True))
-    assert isinstance(found, SolutionView)
+    solution = view(failing(0, resizes=True))
+    assert isinstance(solution, SolutionView)
     shapes = [PodShape({"app": {"cpu": 2000}}), PodShape({"app": {"cpu": small}}, refuses=True)]
-    joint = replace(found.joint, capacity=Capacity(shapes))
+    joint = replace(solution.joint, capacity=Capacity(shapes))
     assert joint.sizes_at(2)[ResourceKey("app", "cpu")] == expected

@@ -46,10 +46,10 @@ def test_the_same_count_is_needed_again_without_waiting_for_other_desired_replic
 
 def test_max_step_goes_the_way_in_parts() -> None:
     steps = {"scaleUp": {"maxStep": {"factor": 2, "minimum": 1}, "minChange": {"replicas": {"value": 2}}}}
-    seen = needed(1, "9", steps)
-    first = build.decided(seen)
+    objects = needed(1, "9", steps)
+    first = build.decided(objects)
     assert count(first) == 2
-    after = replace(build.apply(seen, first), pods=seen.pods)
+    after = replace(build.apply(objects, first), pods=objects.pods)
     soon = build.decided(after, at(seconds=10))
     assert (count(soon), soon.recheck_after) == (2, dt.timedelta(seconds=5))
     assert "the next step of maxStep at" in soon.steps[1]

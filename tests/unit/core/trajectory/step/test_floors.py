@@ -86,7 +86,7 @@ def test_pod_replacement_holds_replicas_down_to_the_schedule_floor(
 ) -> None:
     """6 pods of 1 core use 5.4: the path has 3 larger ones."""
     decision = build.decided(one_core(6, "900m", "900m", floor(least)))
-    assert (count(decision), [(one.reason, one.wanted) for one in decision.blocked]) == (6, expected)
+    assert (count(decision), [(hold.reason, hold.wanted) for hold in decision.blocked]) == (6, expected)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_schedule_floor_with_trajectory_intervals_needs_no_hpa() -> None:
         "weightBasedScalingIntervals": None,
         "trajectory": {"intervals": rows},
     }
-    seen = one_core(1, None, "500m", spec)
-    alone = build.objects(seen.hvpa, seen.workload, None, seen.vpas[0], seen.pods)
+    objects = one_core(1, None, "500m", spec)
+    alone = build.objects(objects.hvpa, objects.workload, None, objects.vpas[0], objects.pods)
     assert count(build.decided(alone)) == 5
 
 
 def test_schedule_floor_is_named_in_the_event_beside_the_demand() -> None:
     events = idle(1, "500m", floor(5)).events
-    [event] = [one for one in events if one.reason == "ScaledOut" and one.involved is None]
+    [event] = [event for event in events if event.reason == "ScaledOut" and event.involved is None]
     assert "; at least 5 until 2026-11-21T11:00:00Z, by entry 1 of spec.hpa.schedule; HPA: " in event.message
     assert "until all pods" not in event.message

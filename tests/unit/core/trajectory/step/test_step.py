@@ -38,8 +38,8 @@ def grown(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: An
     last = {"lastScaleTime": stamp(at(minutes=-minutes))}
     status = {"axes": {"horizontal": last, "vertical": last}}
     resizes = rest.pop("resizes", False)
-    seen = one_core(1, "5", "5", {**(spec or {})}, status=status, **rest)
-    return build.decided(seen, resizes=resizes)
+    objects = one_core(1, "5", "5", {**(spec or {})}, status=status, **rest)
+    return build.decided(objects, resizes=resizes)
 
 
 def shrunk(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: Any) -> Decision:
@@ -50,8 +50,8 @@ def shrunk(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: A
     status = {"axes": {"horizontal": last, "vertical": vertical}}
     resizes = rest.pop("resizes", False)
     asked = {"trajectory": EXACT, **(spec or {})}
-    seen = one_core(5, "500m", "500m", asked, request="4", status=status, **rest)
-    return build.decided(seen, resizes=resizes)
+    objects = one_core(5, "500m", "500m", asked, request="4", status=status, **rest)
+    return build.decided(objects, resizes=resizes)
 
 
 def outcome(decision: Decision) -> tuple[int, int]:
@@ -64,9 +64,9 @@ def axis(of: str, direction: str, **policy: Any) -> dict[str, Any]:
 
 
 def recommended(decision: Decision) -> tuple[int | None, dict[str, str]]:
-    found = decision.status.recommended
-    assert found is not None
-    return found.replicas, found.containers[0].requests
+    recommendation = decision.status.recommended
+    assert recommendation is not None
+    return recommendation.replicas, recommendation.containers[0].requests
 
 
 # --- one decision, one patch -----------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_both_axes_go_in_one_patch() -> None:
     assert spec["template"]["spec"]["containers"] == [
         {"name": "app", "resources": {"requests": {"cpu": "1667m"}}}
     ]
-    [event] = [one for one in decision.events if one.involved is None]
+    [event] = [event for event in decision.events if event.involved is None]
     assert event.reason == "Scaled"
     assert event.message.startswith("replicas 1 -> 4, cpu 1 -> 1667m of app; HPA: ")
     assert decision.weight_ppm == 500_000
@@ -131,10 +131,10 @@ def test_stabilization_window_in_place_is_not_waited_for() -> None:
 
 def test_update_policy_off_for_replicas_keeps_sizes_that_are_near_enough() -> None:
     readings = [value("cpu", "1", "1080m")]
-    seen = state(
+    objects = state(
         2, [app("1")], readings, {"app": {"cpu": "1"}}, {"trajectory": EXACT, **axis("hpa", "scaleUp", **OFF)}
     )
-    assert outcome(build.decided(seen)) == (2, 1000)  # inside the tolerance
+    assert outcome(build.decided(objects)) == (2, 1000)  # inside the tolerance
     near = {"trajectory": {"overlap": {"cpu": {"value": "150m"}}}, **axis("hpa", "scaleUp", **OFF)}
     more = one_core(2, "1130m", "1", near)
     assert (outcome(build.decided(more)), held(build.decided(more))) == (
@@ -198,8 +198,8 @@ def kept_large(wait: str, seconds: float = 0, replicas: int = 5, used: str = "50
     vertical = {"lastScaleTime": stamp(at(hours=-6)), "base": {"app": {"cpu": "1"}}}
     status = {"axes": {"horizontal": {"lastScaleTime": last}, "vertical": vertical}, **rest}
     spec = {"trajectory": EXACT, **axis("vpa", "scaleDown", stabilizationDuration=wait)}
-    seen = one_core(replicas, used, used, spec, request="4", status=status)
-    return build.decided(seen, resizes=True)
+    objects = one_core(replicas, used, used, spec, request="4", status=status)
+    return build.decided(objects, resizes=True)
 
 
 def test_stabilization_window_in_place_that_keeps_pods_large_lowers_replicas() -> None:
@@ -250,8 +250,8 @@ def test_each_gate_that_holds_a_decrease_is_reported_and_the_other_axis_shrinks(
 
 def test_min_history_of_a_young_vpa_lowers_nothing() -> None:
     young = build.vpa({"app": {"cpu": "500m"}}, since=stamp(at(minutes=-30)))
-    seen = state(5, [app("4")], [value("cpu", "1", "500m")], {}, {"trajectory": EXACT})
-    decision = build.decided(_with_vpa(seen, young))
+    objects = state(5, [app("4")], [value("cpu", "1", "500m")], {}, {"trajectory": EXACT})
+    decision = build.decided(_with_vpa(objects, young))
     assert requests(decision) == {"cpu": 4000}
     assert decision.status.conditions[2].reason == "YoungHistory"
 
@@ -261,12 +261,12 @@ def test_min_history_without_an_hpa_holds_replicas_where_history_was_lost() -> N
     recommender knows next to nothing; what a VPA of 30 days knew before is gone."""
     rows = [{"maxReplicas": 10, "maxResources": {"cpu": "4"}, "extrapolation": "horizontalOnly"}]
     spec = {"hpa": {"deploy": False}, "weightBasedScalingIntervals": None, "trajectory": {"intervals": rows}}
-    seen = state(10, [app("4")], [], {}, spec)
+    objects = state(10, [app("4")], [], {}, spec)
 
     def by(upper: str) -> Decision:
         bound = {"containerName": "app", "target": {"cpu": "500m"}, "upperBound": {"cpu": upper}}
         change = {"status": {"recommendation": {"containerRecommendations": [bound]}}}
-        return build.decided(_with_vpa(seen, build.vpa({"app": {"cpu": "500m"}}, change)))
+        return build.decided(_with_vpa(objects, build.vpa({"app": {"cpu": "500m"}}, change)))
 
     assert count(by("600m")) == 2
     assert view(by("600m")).items[0].usual_from == "VPA: mean of its targets per pod"
@@ -274,16 +274,16 @@ def test_min_history_without_an_hpa_holds_replicas_where_history_was_lost() -> N
     assert (count(lost), ("down", "replicas", "MinHistory") in held(lost)) == (10, True)
 
 
-def _with_vpa(seen: Objects, vpa: Any) -> Objects:
-    return build.objects(seen.hvpa, seen.workload, seen.hpas[0], vpa, seen.pods)
+def _with_vpa(objects: Objects, vpa: Any) -> Objects:
+    return build.objects(objects.hvpa, objects.workload, objects.hpas[0], vpa, objects.pods)
 
 
 def test_contested_requests_are_made_up_for_by_more_replicas() -> None:
     applied_from = {"container": "app", "resource": "cpu", "target": "2", "weight": 100, "request": "2"}
     when = stamp(at(minutes=-10))
     vertical = {"lastScaleTime": when, "appliedFrom": [applied_from], "setBack": {"count": 1, "time": when}}
-    seen = one_core(1, "5", "5", status={"axes": {"vertical": vertical}})
-    decision = build.decided(seen)
+    objects = one_core(1, "5", "5", status={"axes": {"vertical": vertical}})
+    decision = build.decided(objects)
     assert outcome(decision) == (5, 1000)
     assert held(decision) == [("up", "cpu", "Contested")]
     assert decision.status.conditions[5].status == "True"
@@ -297,8 +297,8 @@ def test_pod_replacement_holds_fewer_replicas_until_the_larger_pods_are_there() 
         spec = {"trajectory": EXACT, "mode": mode}
         readings = [value("cpu", "1", "1")]
         targets = {"app": {"cpu": "1"}}
-        seen = state(5, [app(template)], readings, targets, spec, pods=made, status=base, **rest)
-        return build.decided(seen)
+        objects = state(5, [app(template)], readings, targets, spec, pods=made, status=base, **rest)
+        return build.decided(objects)
 
     first = decided("1", ["1"] * 5)
     assert outcome(first) == (5, 1667)  # larger pods first
@@ -343,8 +343,10 @@ def test_where_a_foreign_hpa_acts_replicas_stay_and_pods_grow() -> None:
             "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
         }
     )
-    seen = one_core(1, None, "5", status=usually(5000))
-    decision = build.decided(build.objects(seen.hvpa, seen.workload, foreign, seen.vpas[0], seen.pods))
+    objects = one_core(1, None, "5", status=usually(5000))
+    decision = build.decided(
+        build.objects(objects.hvpa, objects.workload, foreign, objects.vpas[0], objects.pods)
+    )
     assert outcome(decision) == (1, 5000)
     assert decision.status.conditions[1].reason == "ForeignHpa"
     assert decision.replicas is not None

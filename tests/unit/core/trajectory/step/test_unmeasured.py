@@ -83,19 +83,19 @@ def test_while_the_hpa_is_silent_replicas_are_added_for_usual_demand() -> None:
 
 def test_a_metric_without_a_value_takes_no_replica_away() -> None:
     readings: list[Reading] = [value("cpu", "1", "100m"), value("memory", "1Gi", None)]
-    seen = state(4, [app("1", "1Gi")], readings, {"app": {"cpu": "1"}}, desired=4)
-    assert count(build.decided(seen)) == 4
-    assert view(build.decided(seen)).because == "HVPA removes no replica: a metric has no value"
-    assert count(build.decided(seen, resizes=True)) == 4
+    objects = state(4, [app("1", "1Gi")], readings, {"app": {"cpu": "1"}}, desired=4)
+    assert count(build.decided(objects)) == 4
+    assert view(build.decided(objects)).because == "HVPA removes no replica: a metric has no value"
+    assert count(build.decided(objects, resizes=True)) == 4
 
 
 def test_replicas_stay_as_long_as_the_hpa_remembers_more() -> None:
     def held_at(desired: int, resizes: bool = False) -> tuple[int, str]:
         readings = [value("cpu", "1", "250m")]
-        seen = state(
+        objects = state(
             8, [app("1")], readings, {"app": {"cpu": "250m"}}, {"trajectory": EXACT}, desired=desired
         )
-        decision = build.decided(seen, resizes=resizes)
+        decision = build.decided(objects, resizes=resizes)
         return count(decision), view(decision).because
 
     remembered = "cpu needs 2 replicas now; the HPA still recommends more"
@@ -126,14 +126,14 @@ def test_measurement_of_the_settled_workload_comes_before_fewer_replicas(
     pods = [young(f"web-{index}", seconds if index else -3600) for index in range(4)]
     assert count(decided(pods=pods)) == replicas
     scaled = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=seconds))}}}
-    found = decided(status=scaled)
-    assert count(found) == replicas
+    decision = decided(status=scaled)
+    assert count(decision) == replicas
     if replicas == 4:
-        assert view(found).because == (
+        assert view(decision).because == (
             "HVPA removes no replica: the HPA has not measured the current pods yet"
         )
-        assert found.recheck_after is not None
-        assert found.recheck_after.total_seconds() == 60 + seconds
+        assert decision.recheck_after is not None
+        assert decision.recheck_after.total_seconds() == 60 + seconds
 
 
 # --- pods that are too young to be measured --------------------------------------------------------------------------
@@ -154,8 +154,8 @@ def test_a_tenth_of_the_pods_may_be_too_young_to_be_measured(number: int, expect
     """They use a quarter of a core each; one is ready for 20 seconds."""
     pods = [*ready_for(20, 1), *ready_for(3600, number)[1:]]
     reading = [value("cpu", "1", "250m")]
-    seen = state(number, [app("1")], reading, {"app": {"cpu": "1"}}, {"trajectory": EXACT}, pods=pods)
-    assert count(build.decided(seen)) == expected
+    objects = state(number, [app("1")], reading, {"app": {"cpu": "1"}}, {"trajectory": EXACT}, pods=pods)
+    assert count(build.decided(objects)) == expected
 
 
 def replaced(
@@ -194,7 +194,7 @@ def set_by(manager: str, seconds: float) -> dict[str, Any]:
 
 
 def conditions(decision: Decision) -> dict[str, tuple[str, str]]:
-    return {one.type: (one.status, one.reason) for one in decision.status.conditions}
+    return {condition.type: (condition.status, condition.reason) for condition in decision.status.conditions}
 
 
 def recommended(decision: Decision) -> int | None:
@@ -204,15 +204,15 @@ def recommended(decision: Decision) -> int | None:
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_contested_goes_on_while_no_pod_is_measured(reading: str) -> None:
-    seen = replaced(2, applied_from=10, contested=True, reading=READINGS[reading])
-    decision = build.decided(seen)
+    objects = replaced(2, applied_from=10, contested=True, reading=READINGS[reading])
+    decision = build.decided(objects)
     assert (count(decision), recommended(decision)) == (2, 10)
     assert held(decision) == [("up", "replicas", "Contested")]
-    found = conditions(decision)
-    assert found["Ready"] == ("False", "Contested")
-    assert found["Contested"] == ("True", "SetBack")
-    assert found["HpaActive"] == ("True", "Recommending")
-    assert "ScalingUnblocked" not in [one.reason for one in decision.events]
+    statuses = conditions(decision)
+    assert statuses["Ready"] == ("False", "Contested")
+    assert statuses["Contested"] == ("True", "SetBack")
+    assert statuses["HpaActive"] == ("True", "Recommending")
+    assert "ScalingUnblocked" not in [event.reason for event in decision.events]
     assert view(decision).because == (
         "the 2 ready pods are not measured yet: HVPA keeps the last recommendation, 10 replicas, until "
         "2026-11-21T10:00:20Z"
@@ -226,7 +226,7 @@ def test_contested_first_time_replicas_are_set_again_at_once() -> None:
     decision = build.decided(replaced(2, applied_from=10))
     assert count(decision) == 10
     assert "ready pods are not measured yet" in next(
-        one.message for one in decision.events if one.reason == "ScaledOut"
+        event.message for event in decision.events if event.reason == "ScaledOut"
     )
     fewer = build.decided(replaced(2, applied_from=4))
     assert (count(fewer), recommended(fewer)) == (4, 10), "no more than we had set"
@@ -267,22 +267,22 @@ def test_usage_of_nothing_that_is_measured_is_no_demand() -> None:
 def test_a_metric_that_is_no_mean_over_pods_speaks_of_young_ones_as_well() -> None:
     queue = build.decided(replaced(2, None, reading=external("10", "30"), desired=6))
     assert count(queue) == 6
-    seen = state(
+    objects = state(
         2,
         [app("1")],
         [external("10", "30"), value("cpu", "1", "100m")],
         {"app": {"cpu": "1"}},
         pods=ready_for(10, 2),
     )
-    assert count(build.decided(seen)) == 6
-    assert view(build.decided(seen)).because == "External queue needs 6 replicas"
+    assert count(build.decided(objects)) == 6
+    assert view(build.decided(objects)).because == "External queue needs 6 replicas"
 
 
 def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
-    seen = replaced(4, None, pods=ready_for(-3600, 4), desired=4)
-    found, hpa = build.scalable(seen, at()), seen.hpas[0]
-    clock = Clock(found.now)
-    assert estimate_replicas(found, hpa, readings_of(found, hpa, clock), clock) == 4
+    objects = replaced(4, None, pods=ready_for(-3600, 4), desired=4)
+    observation, hpa = build.scalable(objects, at()), objects.hpas[0]
+    clock = Clock(observation.now)
+    assert estimate_replicas(observation, hpa, readings_of(observation, hpa, clock), clock) == 4
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_contested_is_not_ended_by_pods_that_are_not_ready() -> None:
 
 def test_max_step_goes_no_further_for_an_old_recommendation() -> None:
     """Ten were recommended, of which four are set; the pods that are measured by now call for fewer."""
-    seen = replaced(4, applied_from=4, pods=[*ready_for(40, 2), *ready_for(20, 2)], desired=2)
+    objects = replaced(4, applied_from=4, pods=[*ready_for(40, 2), *ready_for(20, 2)], desired=2)
     axis = {
         "lastScaleTime": stamp(at(minutes=-5)),
         "appliedFrom": {"replicas": 4, "desired": 10, "weight": 0, "goal": 10},
@@ -326,10 +326,10 @@ def test_max_step_goes_no_further_for_an_old_recommendation() -> None:
     status = {"axes": {"horizontal": axis}, "recommended": {"replicas": 10}}
     begun = build.objects(
         build.hvpa({"blend": "Trajectory", "replicas": 2, "trajectory": EXACT}, status),
-        seen.workload,
-        seen.hpas[0],
-        seen.vpas[0],
-        seen.pods,
+        objects.workload,
+        objects.hpas[0],
+        objects.vpas[0],
+        objects.pods,
     )
     assert count(build.decided(begun)) == 4
 
@@ -374,9 +374,9 @@ def test_update_policy_off_for_sizes_does_not_hold_a_count_that_was_taken_away()
         "weightBasedScalingIntervals": [{"vpaWeight": 50}],
     }
     left: dict[str, Any] = {"pods": ready_for(3600, 2), "workload": set_by("kubectl", 20), "spec": off}
-    seen = replaced(2, applied_from=10, **left)
+    objects = replaced(2, applied_from=10, **left)
     larger = build.objects(
-        seen.hvpa, seen.workload, seen.hpas[0], build.vpa({"app": {"cpu": "5"}}), seen.pods
+        objects.hvpa, objects.workload, objects.hpas[0], build.vpa({"app": {"cpu": "5"}}), objects.pods
     )
     decision = build.decided(larger)
     assert count(decision) == 10
@@ -388,8 +388,8 @@ def test_idle_pods_keep_their_memory(resizes: bool) -> None:
     """Their CPU is next to nothing, but the recommender's least target is not: it needs no fewer pods."""
     least = {"hpa": {"template": {"spec": {"minReplicas": 4}}}, "trajectory": EXACT}
     targets = {"app": {"cpu": "25m", "memory": "1Gi"}}
-    seen = state(4, [app("25m", "1Gi")], [value("cpu", "100m", "1m")], targets, least)
-    decision = build.decided(seen, resizes=resizes)
+    objects = state(4, [app("25m", "1Gi")], [value("cpu", "100m", "1m")], targets, least)
+    decision = build.decided(objects, resizes=resizes)
     assert (wanted(decision)[0], requests(decision)["memory"]) == (4, GIB)
 
 
@@ -411,10 +411,10 @@ def test_until_it_looks_again_young_pods_change_nothing(
         return build.pod(f"web-{index}", change={"status": {"conditions": ready, "startTime": since}})
 
     pods = [pod(index, seconds) for index, seconds in enumerate(ready_for)]
-    seen = one_core(len(pods), used, target, pods=pods)
-    first = build.decided(seen)
+    objects = one_core(len(pods), used, target, pods=pods)
+    first = build.decided(objects)
     later = NOW + (first.recheck_after or dt.timedelta(days=1)) * part * 0.999_999
-    second = build.decided(seen, later)
+    second = build.decided(objects, later)
     assert (second.replicas, second.containers, second.blocked) == (
         first.replicas,
         first.containers,

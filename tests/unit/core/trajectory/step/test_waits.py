@@ -47,12 +47,12 @@ def outcome(decision: Decision) -> tuple[int, int]:
 
 # --- larger pods -----------------------------------------------------------------------------------------------------
 def test_sustained_demand_holds_larger_pods_for_five_minutes_at_max_replicas() -> None:
-    seen = spike()
-    first = build.decided(seen)
+    objects = spike()
+    first = build.decided(objects)
     assert (outcome(first), held(first)) == ((10, 1000), [("up", "cpu", "SustainedDemand")])
     assert first.blocked[0].until == at(minutes=5)
     assert first.recheck_after == dt.timedelta(minutes=5)
-    waiting = replace(build.apply(seen, first), pods=seen.pods)
+    waiting = replace(build.apply(objects, first), pods=objects.pods)
     almost = build.decided(waiting, at(seconds=299))
     assert (outcome(almost), held(almost)) == ((10, 1000), [("up", "cpu", "SustainedDemand")])
     assert almost.recheck_after == dt.timedelta(seconds=1)
@@ -61,12 +61,12 @@ def test_sustained_demand_holds_larger_pods_for_five_minutes_at_max_replicas() -
 
 
 def test_sustained_demand_starts_anew_after_a_spike_that_replaced_no_pod() -> None:
-    seen = spike()
-    after = replace(build.apply(seen, build.decided(seen)), pods=seen.pods)
+    objects = spike()
+    after = replace(build.apply(objects, build.decided(objects)), pods=objects.pods)
     over = replace(after, hvpa=after.hvpa, hpas=spike(readings=[value("cpu", "1", "1")]).hpas)
     calm = build.decided(over, at(minutes=4))
     assert (outcome(calm), held(calm)) == ((10, 1000), [])
-    again = replace(build.apply(over, calm), pods=seen.pods, hpas=seen.hpas)
+    again = replace(build.apply(over, calm), pods=objects.pods, hpas=objects.hpas)
     decision = build.decided(again, at(minutes=6))
     assert outcome(decision) == (10, 1000)
     assert decision.blocked[0].until == at(minutes=11)
@@ -145,8 +145,8 @@ def idle(hours: float | None, policy: dict[str, Any] | None = None, **rest: Any)
     status = {"axes": {"vertical": {**vertical, "base": {"app": {"cpu": "1"}}}}}
     readings: list[Reading] = [value("cpu", "1", "2")]
     spec = {"trajectory": EXACT, "vpa": {"scaleDown": policy or {}}}
-    seen = state(2, [app("4")], readings, {"app": {"cpu": "2"}}, spec, status=status)
-    return build.decided(seen, **rest)
+    objects = state(2, [app("4")], readings, {"app": {"cpu": "2"}}, spec, status=status)
+    return build.decided(objects, **rest)
 
 
 def test_sustained_demand_holds_lower_requests_for_six_hours() -> None:
@@ -164,8 +164,10 @@ def test_sustained_demand_holds_lower_requests_for_six_hours() -> None:
 def test_sustained_demand_holds_lower_unmeasured_memory_in_place_too(resizes: bool) -> None:
     def memory(hours: float, target: str, status: Any = None) -> Decision:
         readings = [value("cpu", "1", "1")]
-        seen = state(2, [app("1", "1Gi")], readings, {"app": {"cpu": "1", "memory": target}}, status=status)
-        return build.decided(seen, at(hours=hours), resizes=resizes)
+        objects = state(
+            2, [app("1", "1Gi")], readings, {"app": {"cpu": "1", "memory": target}}, status=status
+        )
+        return build.decided(objects, at(hours=hours), resizes=resizes)
 
     first = memory(0, "500Mi")
     assert (held(first), first.blocked[0].until) == ([("down", "memory", "SustainedDemand")], at(hours=6))
@@ -196,5 +198,5 @@ def test_sustained_demand_in_place_does_not_hold_lower_requests() -> None:
 
 def test_sustained_demand_of_six_hours_does_not_hold_larger_pods() -> None:
     last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-10))}}}
-    seen = one_core(1, "5", "5", status=last)
-    assert outcome(build.decided(seen)) == (4, 1667)
+    objects = one_core(1, "5", "5", status=last)
+    assert outcome(build.decided(objects)) == (4, 1667)

@@ -78,7 +78,11 @@ def measured(
     """One step, and the mean CPU of each container in it, by its pod's serial number and its name."""
 
     def totals() -> dict[tuple[int, str], float]:
-        return {(pod.serial, one.name): one.cpu_total for pod in state.pods for one in pod.containers}
+        return {
+            (pod.serial, container.name): container.cpu_total
+            for pod in state.pods
+            for container in pod.containers
+        }
 
     before = totals()
     tick = state.advance(now, step, load)

@@ -18,26 +18,26 @@ def restarts_of(
     state: SimWorkload, end: float, load: float = 0.0, step: float = 1.0, start: float = 0.0
 ) -> list[float | None]:
     """The times at which the first pod's container was started again."""
-    found, last, at = [], state.pods[0].containers[0].restarts, start
+    times, last, at = [], state.pods[0].containers[0].restarts, start
     while at < end:
         state.advance(at, step, load)
         container = state.pods[0].containers[0]
         if container.restarts != last:
-            found.append(container.started)
+            times.append(container.started)
             last = container.restarts
         at += step
-    return found
+    return times
 
 
 def test_memory_follows_the_load() -> None:
     state = workload(2, APP)
     assert state.advance(0.0, 15.0, 40.0).used_memory == 600.0
     assert state.advance(15.0, 15.0, 10.0).used_memory == 300.0
-    one = state.pods[0].containers[0]
-    assert one.memory == 150.0
+    sim_container = state.pods[0].containers[0]
+    assert sim_container.memory == 150.0
     state.scale(3, 30.0)
     state.advance(30.0, 15.0, 0.0)
-    assert one.memory == 100.0
+    assert sim_container.memory == 100.0
 
 
 def test_above_the_limit_a_container_is_killed_and_started_again() -> None:
@@ -49,10 +49,15 @@ def test_above_the_limit_a_container_is_killed_and_started_again() -> None:
     assert (tick.ooms, tick.restarts, tick.ready, tick.pods) == (2, 2, 0, 2)
     assert state.changes > before
     pod = state.pods[0]
-    one = pod.containers[0]
-    assert (one.oom_at, one.oom_started, one.started, one.restarts) == (15.0, -3600.0, 15.0, 1)
+    sim_container = pod.containers[0]
+    assert (
+        sim_container.oom_at,
+        sim_container.oom_started,
+        sim_container.started,
+        sim_container.restarts,
+    ) == (15.0, -3600.0, 15.0, 1)
     assert (pod.ready, pod.ready_changed, pod.ready_at, pod.phase) == (False, 15.0, 45.0, "Running")
-    assert (tick.used_memory, one.memory, tick.used_cpu) == (200.0, 100.0, 2.0)
+    assert (tick.used_memory, sim_container.memory, tick.used_cpu) == (200.0, 100.0, 2.0)
     assert [(event.time, event.kind, event.reason, event.message) for event in state.events] == [
         (15.0, "OOM", "OOMKilled", "Container app of app-1 had 400 bytes of memory"),
         (15.0, "OOM", "OOMKilled", "Container app of app-2 had 400 bytes of memory"),
@@ -75,8 +80,8 @@ def test_one_that_is_killed_leaves_its_load_to_the_others() -> None:
 def test_back_off_of_a_container_that_never_fits() -> None:
     """At once, then after 10 s, 20 s … 5 min, each counted from the kill; the container dies as it starts."""
     state = workload(1, container(limits=bounds(None, 99), memory_base=100.0))
-    found = restarts_of(state, 1300.0)
-    assert found == [0.0, 10.0, 30.0, 70.0, 150.0, 310.0, 610.0, 910.0, 1210.0]
+    times = restarts_of(state, 1300.0)
+    assert times == [0.0, 10.0, 30.0, 70.0, 150.0, 310.0, 610.0, 910.0, 1210.0]
     assert state.pods[0].containers[0].restarts == 9
     assert len(state.events) == 10
     assert state.pods[0].phase == "Running"
@@ -90,12 +95,12 @@ def test_a_leak_kills_at_its_exact_time(step: float) -> None:
     ticks = [state.advance(index * step, step, 0.0) for index in range(int(450 / step))]
     # lives 0..75, 75..150, (10) 160..235, (20) 255..330, (40) 370..445, (80) 525
     assert [event.time for event in state.events] == pytest.approx([75.0, 150.0, 235.0, 330.0, 445.0])
-    one = state.pods[0].containers[0]
-    assert (sum(tick.ooms for tick in ticks), one.restarts) == (5, 4)
-    assert one.restart_at == pytest.approx(525.0)
+    sim_container = state.pods[0].containers[0]
+    assert (sum(tick.ooms for tick in ticks), sim_container.restarts) == (5, 4)
+    assert sim_container.restart_at == pytest.approx(525.0)
     assert sum(tick.restarts for tick in ticks) == 4
-    assert one.cpu_total == pytest.approx(8.0 * 375)
-    assert (one.running, one.memory) == (False, 0.0)
+    assert sim_container.cpu_total == pytest.approx(8.0 * 375)
+    assert (sim_container.running, sim_container.memory) == (False, 0.0)
     assert sum(tick.demand * step for tick in ticks) == pytest.approx(8.0 * 375)
 
 
@@ -108,7 +113,9 @@ def test_back_off_begins_anew_after_ten_minutes() -> None:
 def with_limit(state: SimWorkload, memory: int) -> dict[str, ResourceRequirements]:
     """The resources of the only pod with another memory limit, and a request as large if it had that."""
     own = state.pods[0].resources["app"]
-    requests = {one: memory if one == "memory" else amount for one, amount in own.requests.items()}
+    requests = {
+        resource: memory if resource == "memory" else amount for resource, amount in own.requests.items()
+    }
     return {"app": ResourceRequirements(requests, {"memory": memory})}
 
 
@@ -116,22 +123,22 @@ def test_a_resize_ends_the_back_off() -> None:
     """Killed at 0, 0 and 10 s, it would be started at 30 s. Resized at 12 s it is started then, and killed again (the
     new limit is too small as well) it is started after 10 s."""
     state = workload(1, container(limits=bounds(None, 99), memory_base=100.0), resize="InPlace")
-    (one,) = state.pods[0].containers
+    (sim_container,) = state.pods[0].containers
     state.advance(0.0, 12.0, 0.0)
-    assert (one.running, one.restarts, one.restart_at) == (False, 2, 30.0)
+    assert (sim_container.running, sim_container.restarts, sim_container.restart_at) == (False, 2, 30.0)
     state.resize(state.pods[0], with_limit(state, 98), 12.0)
     state.advance(12.0, 12.0, 0.0)
-    assert (one.restarts, one.restart_at) == (4, 42.0)
+    assert (sim_container.restarts, sim_container.restart_at) == (4, 42.0)
 
 
 def test_a_resize_of_a_container_that_runs_makes_its_next_start_the_first() -> None:
     leaky = container(limits=bounds(None, 100), memory_leak=10.0)
     state = workload(1, leaky, resize="InPlace")
-    (one,) = state.pods[0].containers
+    (sim_container,) = state.pods[0].containers
     state.advance(0.0, 15.0, 0.0)
-    assert (one.running, one.restarts, one.back_off) == (True, 1, 10.0)
+    assert (sim_container.running, sim_container.restarts, sim_container.back_off) == (True, 1, 10.0)
     state.resize(state.pods[0], with_limit(state, 101), 15.0)
-    assert (one.running, one.back_off) == (True, 0.0)
+    assert (sim_container.running, sim_container.back_off) == (True, 0.0)
 
 
 def test_a_resize_of_another_container_ends_no_back_off() -> None:
@@ -150,8 +157,8 @@ def test_a_resize_of_another_container_ends_no_back_off() -> None:
 
 def test_back_off_goes_on_after_a_life_of_ten_minutes() -> None:
     leaky = container(limits=bounds(None, 600), memory_leak=1.0)
-    found = restarts_of(workload(1, leaky), 1900.0, step=10.0)
-    assert found == pytest.approx([600.0, 1210.0, 1830.0])
+    times = restarts_of(workload(1, leaky), 1900.0, step=10.0)
+    assert times == pytest.approx([600.0, 1210.0, 1830.0])
 
 
 def test_memory_that_reaches_the_limit_at_the_end_of_a_step_kills_in_the_next() -> None:
@@ -190,7 +197,7 @@ def test_a_pod_is_ready_when_the_last_of_its_containers_is() -> None:
     state = workload(1, slow, fast, start_up=1.0)
     # fast: killed at 7, up at once; 14, up at 24; slow: killed at 10, up at once; 20, up at 30
     run(state, 0.0, 24.0)
-    assert [one.running for one in state.pods[0].containers] == [False, True]
+    assert [sim_container.running for sim_container in state.pods[0].containers] == [False, True]
     assert (state.pods[0].ready, state.pods[0].ready_at) == (False, None)
     run(state, 24.0, 30.0)
     assert (state.pods[0].ready, state.pods[0].ready_at) == (False, 31.0)
@@ -205,10 +212,10 @@ def test_more_than_a_node_has_kills_the_pod_with_most_beyond_its_request() -> No
     assert state.advance(0.0, 10.0, 700.0).ooms == 0
     tick = state.advance(10.0, 10.0, 750.0)
     assert (tick.ooms, tick.ready, tick.used_memory) == (3, 0, 300.0)
-    found = [event.message.removeprefix("Container app of ") for event in state.events]
-    assert found[0] == "app-3 had 350 bytes of memory"
-    assert found[1] == "app-2 had 475 bytes of memory"
-    assert found[2].startswith("app-1 had ")
+    messages = [event.message.removeprefix("Container app of ") for event in state.events]
+    assert messages[0] == "app-3 had 350 bytes of memory"
+    assert messages[1] == "app-2 had 475 bytes of memory"
+    assert messages[2].startswith("app-1 had ")
 
 
 def test_a_leak_fills_a_node() -> None:

@@ -52,11 +52,13 @@ def test_cpu_is_the_mean_since_the_last_note_and_memory_the_present_one() -> Non
     fixture.run(5, load=0.0)
     fixture.run(11, load=100.0, start=5)
     readings = fixture.server.resource("cpu", "")
-    assert [one.value for one in readings.values()] == [270, 270], "half of the time 20m, half of it 520m"
-    assert {one.timestamp for one in readings.values()} == {build.START + dt.timedelta(seconds=10)}
-    assert {one.window for one in readings.values()} == {dt.timedelta(seconds=10)}
+    assert [reading.value for reading in readings.values()] == [270, 270], (
+        "half of the time 20m, half of it 520m"
+    )
+    assert {reading.timestamp for reading in readings.values()} == {build.START + dt.timedelta(seconds=10)}
+    assert {reading.window for reading in readings.values()} == {dt.timedelta(seconds=10)}
     memory = fixture.server.resource("memory", "")
-    assert [one.value for one in memory.values()] == [150 * MIB * 1000] * 2
+    assert [reading.value for reading in memory.values()] == [150 * MIB * 1000] * 2
 
 
 def test_before_the_second_note_there_is_nothing() -> None:
@@ -107,8 +109,8 @@ def test_a_pod_is_left_out_while_one_of_its_containers_has_no_usage() -> None:
 def test_containers_are_added_up_or_taken_alone() -> None:
     fixture = Fixture(MetricsModel(resolution=10), "app", "sidecar")
     fixture.run(11)
-    assert [one.value for one in fixture.server.resource("cpu", "").values()] == [1040, 1040]
-    assert [one.value for one in fixture.server.resource("cpu", "app").values()] == [520, 520]
+    assert [reading.value for reading in fixture.server.resource("cpu", "").values()] == [1040, 1040]
+    assert [reading.value for reading in fixture.server.resource("cpu", "app").values()] == [520, 520]
     with pytest.raises(MetricsError):
         fixture.server.resource("cpu", "unknown")
 
@@ -118,9 +120,9 @@ def test_the_load_is_the_one_custom_metric(name: str) -> None:
     fixture = Fixture(MetricsModel(resolution=10, load=name))
     fixture.run(11, load=31.0)
     server, load = fixture.server, MetricName(name=name)
-    assert [one.value for one in server.pods(load).values()] == [15500, 15500]
+    assert [reading.value for reading in server.pods(load).values()] == [15500, 15500]
     fixture.state.pods[0].part = 3.0
-    assert [one.value for one in server.pods(load).values()] == [23250, 7750], "each pod its part"
+    assert [reading.value for reading in server.pods(load).values()] == [23250, 7750], "each pod its part"
     assert server.object(load, ObjectReference()) == 31000
     assert server.external(load) == [31000]
     for ask in (server.pods, server.external):
@@ -156,4 +158,4 @@ def test_a_step_longer_than_the_period_publishes_once() -> None:
     for now in (0.0, 35.0, 39.0, 40.0):
         fixture.server.advance(now)
         published.append(fixture.server.published)
-    assert [one.at for one in published if one is not None] == [0.0, 35.0, 35.0, 40.0]
+    assert [usage.at for usage in published if usage is not None] == [0.0, 35.0, 35.0, 40.0]

@@ -63,15 +63,15 @@ def test_a_pod_without_containers_has_no_restarts() -> None:
 
 def test_totals_go_on_over_a_change_of_the_pods() -> None:
     state = workload(1, container(cpu_base=4.0))
-    one = state.pods[0].containers[0]
+    sim_container = state.pods[0].containers[0]
     state.advance(0.0, 10.0, 0.0)
     state.scale(2, 10.0)
-    assert one.cpu_total == 40.0
+    assert sim_container.cpu_total == 40.0
     state.advance(10.0, 10.0, 0.0)
-    assert one.cpu_total == 80.0
+    assert sim_container.cpu_total == 80.0
     state.evict(state.pods[0], 20.0)
     state.advance(20.0, 10.0, 0.0)
-    assert one.cpu_total == 80.0
+    assert sim_container.cpu_total == 80.0
 
 
 def test_a_deleted_pod_keeps_its_place_until_its_grace_is_over() -> None:

@@ -45,9 +45,9 @@ class Fixture:
     def looked(self) -> Any:
         """As the operator looks: all objects, and awake no longer."""
         self.cluster.awake = False
-        seen = self.cluster.objects(self.cluster.key)
-        assert seen is not None
-        return seen
+        objects = self.cluster.objects(self.cluster.key)
+        assert objects is not None
+        return objects
 
     def woken(self) -> bool:
         return self.cluster.changed()
@@ -103,7 +103,7 @@ def larger() -> dict[str, object]:
 
 
 def cpu_of_pods(fixture: Fixture) -> list[object]:
-    return [one.spec.containers[0].resources.requests["cpu"] for one in fixture.looked().pods]
+    return [pod.spec.containers[0].resources.requests["cpu"] for pod in fixture.looked().pods]
 
 
 def test_a_deployment_that_is_paused_replaces_no_pods_until_it_goes_on() -> None:
@@ -149,15 +149,17 @@ def test_pods_are_resized_and_show_how_far_they_are() -> None:
     gone = PodResize(gone.pod, "another", gone.body)
     resizes = (resize(first, cpu="600m"), resize(second, cpu="800m"), resize(third, cpu="5"), gone)
     failures = fixture.do(fixture.cluster.resize_pods(Meta(), resizes))
-    (failed,) = [(one.pod, type(error), str(error)) for one, error in failures]
+    (failed,) = [(pod_resize.pod, type(error), str(error)) for pod_resize, error in failures]
     why = "node didn't have enough allocatable resources: cpu"
     assert failed == (resizes[2].pod, NodeTooSmall, f'pods "{resizes[2].pod}" is forbidden: {why}')
     assert fixture.woken()
     pods = fixture.looked().pods
     assert [pod.spec.containers[0].resources.requests["cpu"] for pod in pods] == ["600m", "800m", "500m"]
     has = [pod.status.container_statuses[0].resources for pod in pods]
-    assert [one and one.requests["cpu"] for one in has] == [None, "500m", None]
-    reported = [[(one.type, one.reason) for one in pod.status.conditions[1:]] for pod in pods]
+    assert [resources and resources.requests["cpu"] for resources in has] == [None, "500m", None]
+    reported = [
+        [(condition.type, condition.reason) for condition in pod.status.conditions[1:]] for pod in pods
+    ]
     assert reported == [[], [("PodResizePending", "Deferred")], []]
     assert all(owns(fixture.looked().workload, pod) for pod in pods)
 
@@ -168,10 +170,10 @@ def test_a_memory_limit_that_waits_is_in_progress() -> None:
     fixture.state.advance(0.0, 15.0, 0.0)
     (pod,) = fixture.looked().pods
     lower = {"spec": {"containers": [{"name": "app", "resources": {"limits": {"memory": "300Mi"}}}]}}
-    one = PodResize(pod.metadata.name, pod.metadata.uid, lower)
-    fixture.do(fixture.cluster.resize_pods(Meta(), (one,)))
+    pod_resize = PodResize(pod.metadata.name, pod.metadata.uid, lower)
+    fixture.do(fixture.cluster.resize_pods(Meta(), (pod_resize,)))
     (waiting,) = fixture.looked().pods
-    assert [(found.type, found.reason) for found in waiting.status.conditions[1:]] == [
+    assert [(condition.type, condition.reason) for condition in waiting.status.conditions[1:]] == [
         ("PodResizeInProgress", "Error")
     ]
     used = {"app": 400 * build.MIB}
@@ -181,8 +183,8 @@ def test_a_memory_limit_that_waits_is_in_progress() -> None:
 def test_what_running_containers_use_of_memory_is_reported() -> None:
     fixture = Fixture(build.workload(replicas=2))
     fixture.state.advance(0.0, 15.0, 0.0)
-    found = run_to_end(fixture.cluster.memory_in_use(Meta(), ""))
-    assert found == {(pod.name, "app"): 100 * build.MIB for pod in fixture.state.pods}
+    usage = run_to_end(fixture.cluster.memory_in_use(Meta(), ""))
+    assert usage == {(pod.name, "app"): 100 * build.MIB for pod in fixture.state.pods}
     dead, alive = fixture.state.pods
     dead.kill(dead.containers[0], 15.0)
     assert set(run_to_end(fixture.cluster.memory_in_use(Meta(), ""))) == {(alive.name, "app")}
@@ -209,8 +211,8 @@ def test_owned_objects_are_stored_with_what_the_api_server_adds() -> None:
     fixture = Fixture()
     fixture.apply("HorizontalPodAutoscaler")
     fixture.apply("VerticalPodAutoscaler")
-    seen = fixture.looked()
-    (hpa,), (vpa,) = seen.hpas, seen.vpas
+    objects = fixture.looked()
+    (hpa,), (vpa,) = objects.hpas, objects.vpas
     assert hpa.spec.max_replicas == 5
     assert hpa.metadata.labels == vpa.metadata.labels == {"a": "b"}
     assert hpa.metadata.uid != vpa.metadata.uid
@@ -241,9 +243,9 @@ def test_the_recommenders_statuses_wake_the_operator_where_it_reads_them() -> No
 
 
 def recommended(cpu: str, upper: str) -> VpaStatusRead:
-    one = ContainerRecommendation("app", target={"cpu": cpu}, upper_bound={"cpu": upper})
+    recommendation = ContainerRecommendation("app", target={"cpu": cpu}, upper_bound={"cpu": upper})
     return VpaStatusRead(
-        recommendation=Recommendation([one]), conditions=[Condition("RecommendationProvided")]
+        recommendation=Recommendation([recommendation]), conditions=[Condition("RecommendationProvided")]
     )
 
 
@@ -267,8 +269,8 @@ def test_events_are_handed_on() -> None:
     fixture = Fixture()
     event = Event("Normal", "ScaledOut", "replicas 2 to 3")
     on_workload = msgspec.structs.replace(event, involved=Involved("apps/v1", "Deployment", "w", "w", "1"))
-    for one in (event, on_workload):
-        fixture.do(fixture.cluster.record_event(Meta(), one))
+    for given_event in (event, on_workload):
+        fixture.do(fixture.cluster.record_event(Meta(), given_event))
     assert fixture.events == [event], "the workload's repeats the Hvpa's"
 
 

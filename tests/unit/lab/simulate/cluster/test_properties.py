@@ -98,7 +98,9 @@ def act(state: SimWorkload, action: Action, now: float) -> None:
     if what == "scale":
         state.scale(number, now)
     elif what == "template":
-        state.set_template({name: resources(number, one) for name, one in state.template.items()}, now)
+        state.set_template(
+            {name: resources(number, requirements) for name, requirements in state.template.items()}, now
+        )
     elif number < len(state.pods):
         state.evict(state.pods[number], now)
 
@@ -121,7 +123,7 @@ def simulated(
 def test_what_is_used_and_what_is_unmet_are_the_demand(
     model: WorkloadModel, nodes: NodeModel, script: Script
 ) -> None:
-    base = sum(one.cpu_base for one in model.containers)
+    base = sum(container.cpu_base for container in model.containers)
     state, ticks = simulated(model, nodes, script, 15.0)
     for tick in ticks:
         assert tick.used_cpu + tick.unmet == pytest.approx(tick.demand, rel=1e-9, abs=1e-9)
@@ -140,16 +142,16 @@ def test_usage_keeps_to_its_bounds(model: WorkloadModel, nodes: NodeModel, scrip
         tick, cpu = measured(state, index * 15.0, 15.0, float(load))
         used: dict[int, float] = {}
         for pod in state.pods:
-            pod_cpu = sum(cpu[pod.serial, one.name] for one in pod.containers)
+            pod_cpu = sum(cpu[pod.serial, container.name] for container in pod.containers)
             if pod.node is None:
                 assert pod_cpu == 0.0
                 continue
             used[pod.node] = used.get(pod.node, 0.0) + pod_cpu
             if nodes.headroom is not None:
                 assert pod_cpu <= (pod.cpu_request + nodes.beyond(pod.cpu_request)) * (1 + 1e-9)
-            for one, shape in zip(pod.containers, pod.shapes, strict=True):
-                assert cpu[pod.serial, one.name] <= shape.cpu_limit * (1 + 1e-9)
-                assert one.memory <= shape.memory_limit * (1 + 1e-9)
+            for running, shape in zip(pod.containers, pod.shapes, strict=True):
+                assert cpu[pod.serial, running.name] <= shape.cpu_limit * (1 + 1e-9)
+                assert running.memory <= shape.memory_limit * (1 + 1e-9)
         if nodes.headroom is None and nodes.cpu is not None:
             assert all(cpu <= nodes.cpu * (1 + 1e-9) for cpu in used.values())
         if nodes.count is not None:
@@ -174,8 +176,8 @@ def test_the_length_of_a_step_does_not_matter(model: WorkloadModel, nodes: NodeM
     assert [(pod.name, pod.node, pod.ready) for pod in coarse.pods] == [
         (pod.name, pod.node, pod.ready) for pod in fine.pods
     ]
-    for one, other in zip(coarse.pods, fine.pods, strict=True):
-        for mine, theirs in zip(one.containers, other.containers, strict=True):
+    for coarse_pod, other in zip(coarse.pods, fine.pods, strict=True):
+        for mine, theirs in zip(coarse_pod.containers, other.containers, strict=True):
             assert mine.cpu_total == pytest.approx(theirs.cpu_total, rel=1e-6, abs=1e-3)
             assert (mine.running, mine.restarts) == (theirs.running, theirs.restarts)
     assert sum(tick.ooms for tick in long) == sum(tick.ooms for tick in short)

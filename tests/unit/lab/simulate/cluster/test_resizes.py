@@ -333,7 +333,7 @@ BOTH = bounds(100, 200)
     ],
 )
 def test_qos_class(containers: list[ResourceRequirements], expected: str) -> None:
-    assert qos_class({f"c{index}": one for index, one in enumerate(containers)}) == expected
+    assert qos_class({f"c{index}": requirements for index, requirements in enumerate(containers)}) == expected
 
 
 @pytest.mark.parametrize(
@@ -369,8 +369,8 @@ def check(nodes: Nodes, pods: list[SimPod]) -> None:
         assert len(own) == node.pods
         waiting = [pod.resize for pod in own if pod.resize is not None]
         cpu, memory = sum(pod.cpu_request for pod in own), sum(pod.memory_request for pod in own)
-        assert node.free_cpu == CPU - cpu - sum(one.held_cpu for one in waiting)
-        assert node.free_memory == MEMORY - memory - sum(one.held_memory for one in waiting)
+        assert node.free_cpu == CPU - cpu - sum(resize.held_cpu for resize in waiting)
+        assert node.free_memory == MEMORY - memory - sum(resize.held_memory for resize in waiting)
         assert cpu <= CPU
         assert memory <= MEMORY
         for pod in own:

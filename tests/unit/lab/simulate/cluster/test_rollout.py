@@ -212,7 +212,7 @@ def test_an_evicted_pod_is_replaced_with_what_admission_says() -> None:
 def test_containers_that_a_template_does_not_name_have_no_bounds() -> None:
     state = workload(1, container("a"), container("b", bounds(5)))
     state.set_template({"b": ResourceRequirements(bounds(7), {})}, 0.0)
-    assert [one.name for one in state.pods[-1].containers] == ["a", "b"]
+    assert [sim_container.name for sim_container in state.pods[-1].containers] == ["a", "b"]
     assert state.pods[-1].resources["a"].requests == {}
     assert state.pods[-1].cpu_request == 7
 

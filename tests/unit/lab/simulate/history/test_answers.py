@@ -81,7 +81,7 @@ def test_what_is_no_answer_is_refused(text: bytes, reason: str) -> None:
 
 
 def test_a_row_is_a_time_at_which_all_is_known() -> None:
-    found = history_of(
+    history = history_of(
         "it",
         {
             "cpu": one({0.0: 1.0, 60.0: 2.0, 120.0: 3.0, 300.0: 4.0}, container="app"),
@@ -91,26 +91,26 @@ def test_a_row_is_a_time_at_which_all_is_known() -> None:
         },
         ONE,
     )
-    assert (list(found.times), list(found.load or ())) == ([0, 60, 120, 300], [5, 6, 7, 8])
-    assert list(found.containers["app"].memory) == [10, 20, 30, 40]
-    assert found.notes == ("it: no values for 3m from 1970-01-01T00:02:00Z; held at 3",)
+    assert (list(history.times), list(history.load or ())) == ([0, 60, 120, 300], [5, 6, 7, 8])
+    assert list(history.containers["app"].memory) == [10, 20, 30, 40]
+    assert history.notes == ("it: no values for 3m from 1970-01-01T00:02:00Z; held at 3",)
 
 
 def test_containers_share_what_is_not_told_apart() -> None:
     values = {0.0: 4.0, 60.0: 8.0}
     answers = {"cpu": one(values), "memory": one(values), "replicas": one(values)}
-    found = history_of("it", answers, TWO)
-    assert [list(used.cpu) for used in found.containers.values()] == [[3, 6], [1, 2]]
-    assert found.load is None
+    history = history_of("it", answers, TWO)
+    assert [list(used.cpu) for used in history.containers.values()] == [[3, 6], [1, 2]]
+    assert history.load is None
 
 
 def test_containers_that_the_template_does_not_have_are_left_out() -> None:
     values = {0.0: 4.0, 60.0: 8.0}
     both = [*one(values, container="app"), *one(values, container="istio")]
-    found = history_of(
+    history = history_of(
         "it", {"cpu": both, "memory": one(values, container="app"), "replicas": one(values)}, ONE
     )
-    assert found.notes == ("cpu of istio is left out: the pod template has no such container",)
+    assert history.notes == ("cpu of istio is left out: the pod template has no such container",)
 
 
 SOME = {0.0: 1.0, 60.0: 1.0}
@@ -176,7 +176,7 @@ def test_any_series_make_a_history_or_are_refused(
 ) -> None:
     answers = {"cpu": cpu, "memory": memory, "replicas": replicas} | ({} if load is None else {"load": load})
     with suppress(ScenarioError):
-        found = history_of("it", answers, TWO)
-        assert list(found.times) == sorted(set(found.times))
-        assert set(found.containers) == set(TWO)
-        assert len(found.times) == len(found.total("memory")) >= 2
+        history = history_of("it", answers, TWO)
+        assert list(history.times) == sorted(set(history.times))
+        assert set(history.containers) == set(TWO)
+        assert len(history.times) == len(history.total("memory")) >= 2

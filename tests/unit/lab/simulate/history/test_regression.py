@@ -32,7 +32,7 @@ def test_what_is_far_off_is_left_out() -> None:
 
 
 def test_a_load_that_is_in_proportion_to_the_replicas_can_not_be_told_from_them() -> None:
-    line = fitted(COUNTS, [50 * one for one in COUNTS], [1.5 * one for one in COUNTS])
+    line = fitted(COUNTS, [50 * count for count in COUNTS], [1.5 * count for count in COUNTS])
     assert line[:4] == pytest.approx((0, 0.03, 1, 0))
     assert not line.is_distinct
 
@@ -53,8 +53,8 @@ def test_no_part_is_below_0(total: object, expected: object) -> None:
 
 def test_without_a_load_all_is_the_replicas_and_without_replicas_all_is_the_load() -> None:
     zeros = [0.0] * len(COUNTS)
-    assert fitted(COUNTS, zeros, [2 * one for one in COUNTS])[:2] == pytest.approx((2, 0.0))
-    assert fitted(zeros, LOADS, [2 * one for one in LOADS])[:2] == pytest.approx((0.0, 2))
+    assert fitted(COUNTS, zeros, [2 * count for count in COUNTS])[:2] == pytest.approx((2, 0.0))
+    assert fitted(zeros, LOADS, [2 * load for load in LOADS])[:2] == pytest.approx((0.0, 2))
     assert fitted(zeros, zeros, [0.0] * len(zeros))[:2] == (0.0, 0.0)
 
 

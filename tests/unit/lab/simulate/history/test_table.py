@@ -24,21 +24,21 @@ def read(text: str, shares: dict[str, UsageShare] | None = None) -> History:
 
 
 def test_numbers_quantities_and_both_kinds_of_times_are_read() -> None:
-    found = read(
+    history = read(
         "time,replicas,cpu,memory,load,more\n2026-01-05T00:00:00Z,2,1500m,3Gi,1e2,x\n1767571500,3,2.5,1024,7,\n"
     )
-    assert list(found.times) == [START, START + 300]
-    assert (list(found.replicas), list(found.load or ())) == ([2, 3], [100, 7])
-    assert (list(found.containers["app"].cpu), list(found.containers["app"].memory)) == (
+    assert list(history.times) == [START, START + 300]
+    assert (list(history.replicas), list(history.load or ())) == ([2, 3], [100, 7])
+    assert (list(history.containers["app"].cpu), list(history.containers["app"].memory)) == (
         [1.5, 2.5], [3 * 2**30, 1024],
     )  # fmt: skip
-    assert (found.source, found.notes) == ("usage.csv", ())
+    assert (history.source, history.notes) == ("usage.csv", ())
 
 
 def test_containers_share_the_pods_usage_or_have_columns_of_their_own() -> None:
-    found = read("time,replicas,cpu,memory\n0,2,4,100\n60,2,8,200\n", TWO)
-    assert found.load is None
-    assert [(list(one.cpu), list(one.memory)) for one in found.containers.values()] == [
+    history = read("time,replicas,cpu,memory\n0,2,4,100\n60,2,8,200\n", TWO)
+    assert history.load is None
+    assert [(list(usage.cpu), list(usage.memory)) for usage in history.containers.values()] == [
         ([3, 6], [50, 100]),
         ([1, 2], [50, 100]),
     ]
@@ -48,8 +48,8 @@ def test_containers_share_the_pods_usage_or_have_columns_of_their_own() -> None:
 
 def test_rows_with_an_empty_cell_are_left_out_and_gaps_are_reported() -> None:
     rows = "".join(f"{60 * at},2,1,1,\n" if at == 3 else f"{60 * at},2,1,1,5\n" for at in range(6))
-    found = read(f"time,replicas,cpu,memory,load\n{rows}")
-    assert found.notes == (
+    history = read(f"time,replicas,cpu,memory,load\n{rows}")
+    assert history.notes == (
         "usage.csv: 1 rows have an empty cell and were left out",
         "usage.csv:4: no values for 2m from 1970-01-01T00:02:00Z; held at 2",
     )
@@ -100,9 +100,9 @@ def test_any_rows_are_read_or_refused(rows: list[list[str]]) -> None:
     out = io.StringIO()
     csv.writer(out).writerows([["time", "replicas", "cpu", "memory", "load"], *rows])
     with suppress(ScenarioError):
-        found = read(out.getvalue())
-        assert list(found.times) == sorted(set(found.times))
-        assert len(found.times) == len(found.replicas) == len(found.total("cpu")) >= 2
+        history = read(out.getvalue())
+        assert list(history.times) == sorted(set(history.times))
+        assert len(history.times) == len(history.replicas) == len(history.total("cpu")) >= 2
 
 
 amounts = st.floats(0, 1e6, allow_nan=False)
@@ -114,7 +114,7 @@ def test_what_was_written_is_read_back(rows: list[tuple[int, float, float, float
         f"{START + 60 * at},{count},{cpu:f},{memory:f},{load:f}"
         for at, (count, cpu, memory, load) in enumerate(rows)
     ]
-    found = read("time,replicas,cpu,memory,load\n" + "\n".join(lines))
-    assert list(found.replicas) == [row[0] for row in rows]
-    assert list(found.total("cpu")) == pytest.approx([row[1] for row in rows], abs=1e-6)
-    assert list(found.load or ()) == pytest.approx([row[3] for row in rows], abs=1e-6)
+    history = read("time,replicas,cpu,memory,load\n" + "\n".join(lines))
+    assert list(history.replicas) == [row[0] for row in rows]
+    assert list(history.total("cpu")) == pytest.approx([row[1] for row in rows], abs=1e-6)
+    assert list(history.load or ()) == pytest.approx([row[3] for row in rows], abs=1e-6)

@@ -127,14 +127,14 @@ def _outcome(text: str) -> RecordedSeries | str:
 
 @given(st.one_of(st.text(), st.lists(st.lists(_CELLS, max_size=4).map(",".join)).map("\n".join)))
 def test_any_text_after_a_header_is_a_record_or_refused(text: str) -> None:
-    for found in (_outcome(text), _outcome(f"timestamp,value\n{text}")):
-        if isinstance(found, str):
-            assert found.startswith("load.csv:")
-            assert found.isprintable()
+    for outcome in (_outcome(text), _outcome(f"timestamp,value\n{text}")):
+        if isinstance(outcome, str):
+            assert outcome.startswith("load.csv:")
+            assert outcome.isprintable()
         else:
-            assert len(found.times) == len(found.values) >= 2
-            assert min(found.values) >= 0
-            assert list(found.times) == sorted(set(found.times))
+            assert len(outcome.times) == len(outcome.values) >= 2
+            assert min(outcome.values) >= 0
+            assert list(outcome.times) == sorted(set(outcome.times))
 
 
 _VALUES = st.floats(0, 1e15)

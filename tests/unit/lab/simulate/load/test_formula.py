@@ -119,8 +119,8 @@ def _outcome(text: str, t: float) -> float | str:
 
 @given(st.one_of(st.text(max_size=40), st.lists(_SNIPPETS, max_size=25).map(" ".join)), st.floats(0, 1e9))
 def test_any_text_is_a_number_or_refused(text: str, t: float) -> None:
-    found = _outcome(text, t)
-    assert found if isinstance(found, str) else math.isfinite(found)
+    outcome = _outcome(text, t)
+    assert outcome if isinstance(outcome, str) else math.isfinite(outcome)
 
 
 @given(st.integers(-(10**12), 10**12) | st.floats(0, 1e300))

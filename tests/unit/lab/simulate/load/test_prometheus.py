@@ -46,7 +46,7 @@ def test_a_sum_is_of_the_series_that_have_a_value_at_the_time() -> None:
 def test_gaps_are_reported_with_the_line_of_the_value_before() -> None:
     series = {"metric": {}, "values": [[0, "1"], [60, "2"], [120, "3"], [600, "4"], [660, "5"]]}
     text = json.dumps(response(series), indent=1)
-    line = next(number for number, one in enumerate(text.splitlines(), 1) if "120" in one)
+    line = next(number for number, row in enumerate(text.splitlines(), 1) if "120" in row)
     (note,) = gaps(read_range("range.json", text, None, False))
     # The pair opens one line above its time.
     assert note == f"range.json:{line - 1}: no values for 8m from 1970-01-01T00:02:00Z; held at 3"
@@ -152,7 +152,7 @@ def test_what_is_no_json_is_refused_with_its_line(text: str, message: str) -> No
 def test_the_line_is_that_of_the_value_that_is_wrong() -> None:
     content = response({"metric": {'a,]"b': "}:"}, "values": [[0, "1"], [60, "-1"]]})
     text = json.dumps(content, indent=1)
-    line = next(number for number, one in enumerate(text.splitlines(), 1) if '"-1"' in one)
+    line = next(number for number, row in enumerate(text.splitlines(), 1) if '"-1"' in row)
     with pytest.raises(ScenarioError, match=rf"^range.json:{line}: data.result\[0\].values\[1\]\[1\]: -1 is"):
         read_range("range.json", text, None, False)
 
@@ -194,12 +194,12 @@ def test_any_json_is_a_record_or_refused(content: Any, series: Any, total: bool,
         response({"values": content}),
         response({"values": [[0, "1"], content]}),
     ):
-        found = _outcome(json.dumps(whole, indent=indent), series, total)
-        if isinstance(found, str):
-            assert found.startswith("range.json:")
-            assert found.isprintable()
+        outcome = _outcome(json.dumps(whole, indent=indent), series, total)
+        if isinstance(outcome, str):
+            assert outcome.startswith("range.json:")
+            assert outcome.isprintable()
         else:
-            assert len(found.times) == len(found.values) >= 2
+            assert len(outcome.times) == len(outcome.values) >= 2
 
 
 @given(st.text(max_size=60))

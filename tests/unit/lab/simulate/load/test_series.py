@@ -89,13 +89,13 @@ def test_steps_are_what_was_held(deltas: list[tuple[int, int]], step: int, repea
             value for at, (_, value) in reversed(list(zip(times, deltas, strict=True))) if at <= time + 1e-9
         )
 
-    found = list(steps_of(series, step, 20, repeat))
+    steps = list(steps_of(series, step, 20, repeat))
     if series.usual_step < step:
         # Half seconds are exact: all changes are at whole or half seconds.
         wanted = [statistics.fmean(held(i * step + k / 2) for k in range(2 * step)) for i in range(20)]
-        assert found == pytest.approx(wanted)
+        assert steps == pytest.approx(wanted)
     else:
-        assert found == [held(i * step) for i in range(20)]
+        assert steps == [held(i * step) for i in range(20)]
 
 
 def test_the_load_at_a_time_is_that_of_its_step() -> None:
@@ -185,17 +185,17 @@ def test_scale_multiplies() -> None:
 
 
 def test_noise_is_the_seeds_and_has_the_deviation_that_is_asked_for() -> None:
-    found = scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=7)
-    assert found == scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=7)
-    assert found != scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=8)
-    assert statistics.fmean(found) == pytest.approx(200, rel=0.01)
-    assert statistics.stdev(found) == pytest.approx(20, rel=0.05)
+    values = scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=7)
+    assert values == scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=7)
+    assert values != scaled_values(iter([100.0] * 20_000), 2, 0.1, seed=8)
+    assert statistics.fmean(values) == pytest.approx(200, rel=0.01)
+    assert statistics.stdev(values) == pytest.approx(20, rel=0.05)
 
 
 def test_the_first_values_may_be_calm() -> None:
-    found = scaled_values(iter([100.0] * 100), 2, 0.1, seed=7, calm=40)
-    assert set(found[:40]) == {200.0}
-    assert len(set(found)) == 61
+    values = scaled_values(iter([100.0] * 100), 2, 0.1, seed=7, calm=40)
+    assert set(values[:40]) == {200.0}
+    assert len(set(values)) == 61
     assert list(scaled_values(iter([100.0]), 1, 0.1, seed=7, calm=40)) == [100.0]
 
 

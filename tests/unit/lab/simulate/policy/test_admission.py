@@ -17,11 +17,13 @@ MIB = 1024 * 1024
 Given = Mapping[Resource, int]
 
 
-def vpa(*found: ContainerRecommendation, mode: str | None = "Recreate", **policy: Any) -> Vpa:
+def vpa(*recommendations: ContainerRecommendation, mode: str | None = "Recreate", **policy: Any) -> Vpa:
     spec: dict[str, Any] = {"resourcePolicy": {"containerPolicies": [{"containerName": "app", **policy}]}}
     if mode is not None:
         spec["updatePolicy"] = {"updateMode": mode}
-    recommendation = Recommendation(container_recommendations=list(found)) if found else None
+    recommendation = (
+        Recommendation(container_recommendations=list(recommendations)) if recommendations else None
+    )
     return Vpa(
         metadata=VpaMeta(name="app"),
         raw_spec=msgspec.Raw(msgspec.json.encode(spec)),
@@ -69,22 +71,22 @@ class TestAdmitted:
 
     def test_only_requests(self) -> None:
         template = pod({"cpu": 100, "memory": 100 * MIB}, {"cpu": 200, "memory": 1024 * MIB})
-        found = admitted(template, vpa(APP, controlledValues="RequestsOnly"))
-        assert found == pod({"cpu": 200, "memory": 400 * MIB}, {"cpu": 200, "memory": 1024 * MIB})
+        resources = admitted(template, vpa(APP, controlledValues="RequestsOnly"))
+        assert resources == pod({"cpu": 200, "memory": 400 * MIB}, {"cpu": 200, "memory": 1024 * MIB})
 
     def test_a_resource_without_recommendation_stays(self) -> None:
         only = ContainerRecommendation(container_name="app", target={"cpu": "300m"})
         template = pod({"cpu": 100, "memory": 100 * MIB}, {"cpu": 100, "memory": 200 * MIB})
-        found = admitted(template, vpa(only))
-        assert found == pod({"cpu": 300, "memory": 100 * MIB}, {"cpu": 300, "memory": 200 * MIB})
+        resources = admitted(template, vpa(only))
+        assert resources == pod({"cpu": 300, "memory": 100 * MIB}, {"cpu": 300, "memory": 200 * MIB})
 
     def test_other_containers_stay(self) -> None:
         template = {**pod({"cpu": 100}), "log": ResourceRequirements({"cpu": 5}, {})}
         other = ContainerRecommendation(container_name="gone", target={"cpu": "1"})
-        found = admitted(template, vpa(other, APP))
-        assert found["log"] is template["log"]
-        assert found["app"].requests["cpu"] == 300
-        assert set(found) == {"app", "log"}
+        resources = admitted(template, vpa(other, APP))
+        assert resources["log"] is template["log"]
+        assert resources["app"].requests["cpu"] == 300
+        assert set(resources) == {"app", "log"}
 
     @pytest.mark.parametrize(
         ("mode", "acts"), [("Off", False), ("Initial", True), ("Auto", True), ("", True)]
@@ -100,20 +102,20 @@ class TestAdmitted:
 
 class TestRecommended:
     def test_policies_bound_all_three(self) -> None:
-        found = recommended(
+        requests = recommended(
             pod({}), vpa(APP, minAllowed={"cpu": "250m"}, maxAllowed={"cpu": "1", "memory": "350Mi"})
         )["app"]
-        assert found.target == {"cpu": 300, "memory": 350 * MIB}
-        assert found.lower == {"cpu": 250, "memory": 300 * MIB}
-        assert found.upper == {"cpu": 1000, "memory": 350 * MIB}
+        assert requests.target == {"cpu": 300, "memory": 350 * MIB}
+        assert requests.lower == {"cpu": 250, "memory": 300 * MIB}
+        assert requests.upper == {"cpu": 1000, "memory": 350 * MIB}
 
     def test_the_most_counts_where_the_least_is_above_it(self) -> None:
-        found = recommended(pod({}), vpa(APP, minAllowed={"cpu": "3"}, maxAllowed={"cpu": "2"}))
-        assert found["app"].target["cpu"] == 2000
+        requests = recommended(pod({}), vpa(APP, minAllowed={"cpu": "3"}, maxAllowed={"cpu": "2"}))
+        assert requests["app"].target["cpu"] == 2000
 
     def test_limits_bound_where_only_requests_are_controlled(self) -> None:
-        found = recommended(pod({}, {"cpu": 250}), vpa(APP, controlledValues="RequestsOnly"))["app"]
-        assert (found.target["cpu"], found.lower["cpu"], found.upper["cpu"]) == (250, 200, 250)
+        requests = recommended(pod({}, {"cpu": 250}), vpa(APP, controlledValues="RequestsOnly"))["app"]
+        assert (requests.target["cpu"], requests.lower["cpu"], requests.upper["cpu"]) == (250, 200, 250)
 
 
 @pytest.mark.parametrize(

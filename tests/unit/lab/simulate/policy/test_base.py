@@ -44,9 +44,9 @@ def test_a_reconcile_that_fails_ends_the_simulation(monkeypatch: pytest.MonkeyPa
         return ReconcileResult("failed")
 
     monkeypatch.setattr(Reconciler, "reconcile", fails)
-    one, _ = at_work(POLICIES.hvpa)
+    scaler, _ = at_work(POLICIES.hvpa)
     with pytest.raises(SimulationError, match="policy Hvpa: failed"):
-        one.step(0.0)
+        scaler.step(0.0)
 
 
 def test_a_crash_in_the_decision_is_reported_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,14 +54,14 @@ def test_a_crash_in_the_decision_is_reported_with_its_error(monkeypatch: pytest.
         raise ZeroDivisionError("nothing to divide by")
 
     monkeypatch.setattr("hvpa.reconcile.reconciler.decide", breaks)
-    one, _ = at_work(POLICIES.hvpa)
+    scaler, _ = at_work(POLICIES.hvpa)
     with capture_logs(), pytest.raises(SimulationError, match=r"policy Hvpa: .*nothing to divide by"):
-        one.step(0.0)
+        scaler.step(0.0)
 
 
 def test_an_hvpa_that_never_comes_to_rest_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, context = at_work(POLICIES.hvpa)
-    assert isinstance(one, HvpaScaler)
+    scaler, context = at_work(POLICIES.hvpa)
+    assert isinstance(scaler, HvpaScaler)
 
     async def changes_again(*_: object) -> ReconcileResult:
         context.state.changes += 1
@@ -69,7 +69,7 @@ def test_an_hvpa_that_never_comes_to_rest_ends_the_simulation(monkeypatch: pytes
 
     monkeypatch.setattr(Reconciler, "reconcile", changes_again)
     with pytest.raises(SimulationError, match="does not settle"):
-        one.step(0.0)
+        scaler.step(0.0)
 
 
 def metric(name: str, container: str = "", **target: object) -> dict[str, object]:
@@ -101,16 +101,16 @@ OF_MEMORY = metric("memory", type="AverageValue", averageValue="300Mi")
     ],
 )
 def test_the_cpu_that_an_hpa_keeps_each_pod_at(policy: Policy, expected: float | None) -> None:
-    one, context = at_work(policy)
-    assert cpu_target(one.hpa, context.state) == expected
+    scaler, context = at_work(policy)
+    assert cpu_target(scaler.hpa, context.state) == expected
 
 
 def test_a_utilization_follows_the_template() -> None:
-    one, context = at_work(hpa_with(UTILIZATION))
+    scaler, context = at_work(hpa_with(UTILIZATION))
     own = context.state.template["app"]
     doubled = type(own)({"cpu": 1000, "memory": 512 * build.MIB}, {})
     context.state.set_template({"app": doubled}, 0.0)
-    assert cpu_target(one.hpa, context.state) == 800
+    assert cpu_target(scaler.hpa, context.state) == 800
 
 
 def test_a_period_comes_round_once_however_long_one_did_not_ask() -> None:

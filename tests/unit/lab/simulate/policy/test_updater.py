@@ -23,12 +23,12 @@ YOUNG = NOW - 11 * HOUR
 
 
 def amounts(**quantities: str) -> Amounts:
-    found: Amounts = {}
+    sizes: Amounts = {}
     names: tuple[Resource, ...] = ("cpu", "memory")
     for name in names:
         if name in quantities:
-            found[name] = parse_resource(name, quantities[name])
-    return found
+            sizes[name] = parse_resource(name, quantities[name])
+    return sizes
 
 
 def requesting(**quantities: str) -> dict[str, ResourceRequirements]:
@@ -37,18 +37,18 @@ def requesting(**quantities: str) -> dict[str, ResourceRequirements]:
 
 def pod(name: str, cpu: str = "1", resize: ResizeState | None = None, **changes: Any) -> SimPod:
     """A pod that is old, and runs."""
-    found = SimPod(name, 1, {}, requesting(cpu=cpu), 0.0)
+    sim_pod = SimPod(name, 1, {}, requesting(cpu=cpu), 0.0)
     if resize is not None:
-        found.resize = Resize(found, {}, 0.0, resize)
+        sim_pod.resize = Resize(sim_pod, {}, 0.0, resize)
     for field, value in ({"started": OLD, "node": 0} | changes).items():
-        setattr(found, field, value)
-    return found
+        setattr(sim_pod, field, value)
+    return sim_pod
 
 
 def container(name: str, oom_at: float | None = None, oom_started: float | None = None) -> SimContainer:
-    found = SimContainer(name)
-    found.oom_at, found.oom_started = oom_at, oom_started
-    return found
+    sim_container = SimContainer(name)
+    sim_container.oom_at, sim_container.oom_started = oom_at, oom_started
+    return sim_container
 
 
 def vpa(
@@ -62,7 +62,7 @@ def vpa(
         "updatePolicy": {"updateMode": mode},
         "resourcePolicy": {"containerPolicies": [{"containerName": "app", **policy}]},
     }
-    one = ContainerRecommendation(
+    recommendation = ContainerRecommendation(
         container_name="app",
         target={"cpu": target},
         lower_bound={"cpu": lower} if lower else {},
@@ -71,14 +71,14 @@ def vpa(
     return Vpa(
         metadata=VpaMeta(name="app"),
         raw_spec=msgspec.Raw(msgspec.json.encode(spec)),
-        status=VpaStatusRead(recommendation=Recommendation(container_recommendations=[one])),
+        status=VpaStatusRead(recommendation=Recommendation(container_recommendations=[recommendation])),
     )
 
 
 def evicted(pods: list[SimPod], wanted: Vpa, replicas: int = 4, **settings: Any) -> list[str]:
     updates = Updater(UpdaterSettings(**settings)).loop(pods, wanted, replicas, NOW, lambda _: True)
     assert not updates.resize
-    return [one.name for one in updates.evict]
+    return [pod.name for pod in updates.evict]
 
 
 def four(*first: SimPod) -> list[SimPod]:
@@ -118,19 +118,19 @@ class TestPriority:
         upper: dict[str, str],
         expected: tuple[bool, float, bool],
     ) -> None:
-        one = RecommendedRequests(amounts(**target), amounts(**lower), amounts(**upper))
-        assert priority_of(requesting(**requests), {"app": one}) == Priority(*expected)
+        recommendation = RecommendedRequests(amounts(**target), amounts(**lower), amounts(**upper))
+        assert priority_of(requesting(**requests), {"app": recommendation}) == Priority(*expected)
 
     def test_of_two_containers_is_that_of_their_sums(self) -> None:
         resources = {
             "app": ResourceRequirements(amounts(cpu="6", memory="10M"), {}),
             "log": ResourceRequirements(amounts(cpu="4", memory="30M"), {}),
         }
-        found = {
+        recommendations = {
             "app": RecommendedRequests(amounts(cpu="8", memory="20M"), {}, {}),
             "log": RecommendedRequests(amounts(cpu="7", memory="30M"), {}, {}),
         }
-        assert priority_of(resources, found) == Priority(True, 0.75, False)
+        assert priority_of(resources, recommendations) == Priority(True, 0.75, False)
 
     def test_without_a_recommendation_there_is_none(self) -> None:
         assert priority_of(requesting(cpu="5"), {}) == Priority(False, 0.0, False)
@@ -224,8 +224,8 @@ class TestHowMany:
         self, running: int, replicas: int, tolerance: float, expected: int
     ) -> None:
         pods = [pod(f"pod-{n}", "1") for n in range(running)]
-        found = evicted(pods, vpa(), replicas, eviction_tolerance=tolerance)
-        assert found == [f"pod-{n}" for n in range(expected)]
+        names = evicted(pods, vpa(), replicas, eviction_tolerance=tolerance)
+        assert names == [f"pod-{n}" for n in range(expected)]
 
     def test_one_replica_where_that_is_allowed(self) -> None:
         assert evicted([pod("pod", "1")], vpa(), 1, min_replicas=1) == ["pod"]
@@ -249,10 +249,10 @@ class InPlace:
         self._one = Updater(UpdaterSettings(**settings)) if settings else Updater()
 
     def loop(
-        self, seen: list[SimPod], replicas: int = 4, now: float = NOW, refused: frozenset[str] = frozenset()
+        self, pods: list[SimPod], replicas: int = 4, now: float = NOW, refused: frozenset[str] = frozenset()
     ) -> tuple[list[str], list[str]]:
-        updates = self._one.loop(seen, WANTED, replicas, now, lambda one: one.name in refused)
-        return [one.name for one in updates.resize], [one.name for one in updates.evict]
+        updates = self._one.loop(pods, WANTED, replicas, now, lambda pod: pod.name in refused)
+        return [pod.name for pod in updates.resize], [pod.name for pod in updates.evict]
 
 
 @pytest.mark.parametrize(
@@ -270,37 +270,37 @@ class InPlace:
 def test_as_many_are_resized_as_might_be_evicted(
     running: int, replicas: int, tolerance: float, expected: int
 ) -> None:
-    found = InPlace(eviction_tolerance=tolerance).loop(pods(running), replicas)
-    assert found == ([f"pod-{n}" for n in range(expected)], [])
+    names = InPlace(eviction_tolerance=tolerance).loop(pods(running), replicas)
+    assert names == ([f"pod-{n}" for n in range(expected)], [])
 
 
 def test_in_the_order_of_their_priority() -> None:
-    seen = [pod("shrinks", "1000"), pod("grows", "8"), pod("grows-more", "2"), pod("fits", "10")]
-    assert InPlace(eviction_tolerance=1.0).loop(seen) == (["grows-more", "grows", "shrinks"], [])
+    pods = [pod("shrinks", "1000"), pod("grows", "8"), pod("grows-more", "2"), pod("fits", "10")]
+    assert InPlace(eviction_tolerance=1.0).loop(pods) == (["grows-more", "grows", "shrinks"], [])
 
 
 def test_without_a_recommendation_nothing_happens() -> None:
     none = msgspec.structs.replace(WANTED, status=VpaStatusRead())
-    seen = [pod("stuck", resize="Infeasible"), *pods(3)]
-    assert Updater().loop(seen, none, 4, NOW, lambda _: False) == ([], [])
+    all_pods = [pod("stuck", resize="Infeasible"), *pods(3)]
+    assert Updater().loop(all_pods, none, 4, NOW, lambda _: False) == ([], [])
 
 
 @pytest.mark.parametrize("state", ["Infeasible", "Error"])
 def test_what_can_not_be_resized_is_evicted_at_once(state: ResizeState) -> None:
-    seen = [pod("stuck", resize=state), *(pod(f"fits-{n}", "10") for n in range(3))]
-    assert InPlace().loop(seen) == ([], ["stuck"])
+    pods = [pod("stuck", resize=state), *(pod(f"fits-{n}", "10") for n in range(3))]
+    assert InPlace().loop(pods) == ([], ["stuck"])
 
 
 def test_one_that_the_kubelet_has_not_reported_on_is_no_failure() -> None:
     """The updater sees a resize by the pod's conditions only (`isInPlaceUpdating`), so it is requested again."""
-    seen = [pod("asked", resize=""), *(pod(f"fits-{n}", "10") for n in range(3))]
-    assert InPlace().loop(seen) == (["asked"], [])
+    pods = [pod("asked", resize=""), *(pod(f"fits-{n}", "10") for n in range(3))]
+    assert InPlace().loop(pods) == (["asked"], [])
 
 
 def test_a_deferred_one_when_it_has_been_seen_so_for_more_than_five_minutes() -> None:
-    seen = [pod("stuck", resize="Deferred"), *(pod(f"fits-{n}", "10") for n in range(3))]
+    pods = [pod("stuck", resize="Deferred"), *(pod(f"fits-{n}", "10") for n in range(3))]
     updater = InPlace()
-    assert [updater.loop(seen, now=NOW + at)[1] for at in (0.0, 60.0, 300.0, 360.0)] == [
+    assert [updater.loop(pods, now=NOW + at)[1] for at in (0.0, 60.0, 300.0, 360.0)] == [
         [],
         [],
         [],
@@ -318,16 +318,16 @@ def test_one_that_was_deferred_long_ago_is_not_waited_for_again() -> None:
 
 
 def test_while_too_many_are_missing_nothing_is_evicted_but_the_time_counts() -> None:
-    seen = [pod("stuck", resize="Deferred"), pod("fits", "10")]
+    pods = [pod("stuck", resize="Deferred"), pod("fits", "10")]
     updater = InPlace()
-    assert updater.loop(seen) == ([], [])
-    assert updater.loop(seen, now=NOW + 360.0) == ([], [])
-    assert updater.loop([*seen, pod("back", "10")], now=NOW + 361.0) == ([], ["stuck"])
+    assert updater.loop(pods) == ([], [])
+    assert updater.loop(pods, now=NOW + 360.0) == ([], [])
+    assert updater.loop([*pods, pod("back", "10")], now=NOW + 361.0) == ([], ["stuck"])
 
 
 def test_one_that_has_what_it_needs_is_not_evicted_however_long_it_waits() -> None:
-    seen = [pod("stuck", "10", resize="Infeasible"), *(pod(f"fits-{n}", "10") for n in range(3))]
-    assert InPlace().loop(seen) == ([], [])
+    pods = [pod("stuck", "10", resize="Infeasible"), *(pod(f"fits-{n}", "10") for n in range(3))]
+    assert InPlace().loop(pods) == ([], [])
 
 
 def test_evictions_come_out_of_what_resizes_leave() -> None:

@@ -71,7 +71,7 @@ def series(
     count = len(replicas)
     load = array("d", (100.0 + 10 * math.sin(index / 9) for index in range(count)))
     demand = array("d", (value * 10 + base for value in load))
-    capacity = array("d", (one * request for one in replicas))
+    capacity = array("d", (pod_count * request for pod_count in replicas))
     ready = array(
         "q", (min(now, before) for now, before in zip(replicas, [replicas[0], *replicas], strict=False))
     )
@@ -84,11 +84,11 @@ def series(
         load=load,
         demand=demand,
         capacity=capacity,
-        unmet=array("d", (max(0.0, one - other) for one, other in zip(demand, capacity, strict=True))),
+        unmet=array("d", (max(0.0, need - other) for need, other in zip(demand, capacity, strict=True))),
         used_cpu=array("d", map(min, demand, capacity)),
-        used_memory=array("d", (one * GIB / 2 for one in replicas)),
+        used_memory=array("d", (pod_count * GIB / 2 for pod_count in replicas)),
         requested_cpu=array("d", capacity),
-        requested_memory=array("d", (one * GIB for one in replicas)),
+        requested_memory=array("d", (pod_count * GIB for pod_count in replicas)),
         replicas=array("q", replicas),
         ready=ready,
         requests=requests,
@@ -168,7 +168,7 @@ def _noisy(steps: int, draw: random.Random) -> Series:
         return array("d", [draw.uniform(1_000.0, 123_456.0) for _ in range(steps)])
 
     counts = array("q", [draw.randint(2, 99) for _ in range(steps)])
-    ready = array("q", [max(0, one - 1) for one in counts])
+    ready = array("q", [max(0, count - 1) for count in counts])
     return replace(
         series([2, 2]),
         load=values(),

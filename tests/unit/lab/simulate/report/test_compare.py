@@ -34,15 +34,15 @@ def test_a_cost_is_what_was_requested_at_its_price() -> None:
 
 
 def test_a_difference_is_a_share_of_the_baselines_cost() -> None:
-    found = compared(one("a", 88.0), one("b", 100.0, kind="HPA"))
-    assert found.baseline == 1
-    assert found.standings[0].difference == pytest.approx(-0.12)
-    assert found.standings[1].difference is None
+    comparison = compared(one("a", 88.0), one("b", 100.0, kind="HPA"))
+    assert comparison.baseline == 1
+    assert comparison.standings[0].difference == pytest.approx(-0.12)
+    assert comparison.standings[1].difference is None
 
 
 def test_what_costs_nothing_is_no_measure() -> None:
-    found = compared(one("a", 88.0), one("b", 0.0, kind="HPA"))
-    assert [standing.difference for standing in found.standings] == [None, None]
+    comparison = compared(one("a", 88.0), one("b", 0.0, kind="HPA"))
+    assert [standing.difference for standing in comparison.standings] == [None, None]
     assert compared(one("a", 0.0), one("b", 0.0)).unbeaten == [0, 1]
 
 
@@ -72,7 +72,7 @@ def test_a_named_baseline_is_taken_and_where_there_is_none_of_its_name_the_usual
 
 
 def test_a_policy_is_beaten_by_what_is_as_good_in_both_and_better_in_one() -> None:
-    found = compared(
+    comparison = compared(
         one("cheap and short", 10.0, 300.0),
         one("best", 50.0, 10.0),
         one("dearer", 60.0, 10.0),
@@ -80,15 +80,15 @@ def test_a_policy_is_beaten_by_what_is_as_good_in_both_and_better_in_one() -> No
         one("without a gap", 100.0, 0.0),
         one("the best again", 50.0, 10.0),
     )
-    assert [standing.beaten_by for standing in found.standings] == [(), (), (1, 5), (1, 5), (), ()]
-    assert found.unbeaten == [0, 1, 4, 5]
+    assert [standing.beaten_by for standing in comparison.standings] == [(), (), (1, 5), (1, 5), (), ()]
+    assert comparison.unbeaten == [0, 1, 4, 5]
 
 
 def test_what_hardly_differs_is_alike() -> None:
     # 100.04 of 100.04 and 100: less than a thousandth. 0.04 of 1,000 core-seconds: less than 0.01 %.
-    found = compared(one("a", 100.04, 0.0), one("b", 100.0, 0.04))
-    assert [standing.beaten_by for standing in found.standings] == [(), ()]
-    assert [standing.unmet for standing in found.standings] == [0.0, 0.0]
+    comparison = compared(one("a", 100.04, 0.0), one("b", 100.0, 0.04))
+    assert [standing.beaten_by for standing in comparison.standings] == [(), ()]
+    assert [standing.unmet for standing in comparison.standings] == [0.0, 0.0]
 
 
 def test_doing_nothing_is_cheap_and_is_not_called_good() -> None:
@@ -183,6 +183,6 @@ policies: [{{name: fixed, fixed: {{}}}}]
     if note is None:
         assert notes == ()
     else:
-        (found,) = notes
-        assert found.startswith("nodes.headroom is not set: pods use CPU beyond their requests for free, ")
-        assert note in found
+        (caveat,) = notes
+        assert caveat.startswith("nodes.headroom is not set: pods use CPU beyond their requests for free, ")
+        assert note in caveat

@@ -36,7 +36,7 @@ def test_the_schema_in_the_documents_is_the_one_of_the_types(capsys: pytest.Capt
 def test_a_result_is_reported_field_by_field() -> None:
     reaction = replace(REACTION, gates=None, total=None)
     report = reported(policy(reactions=(reaction,), dropped_events=4), warm_up=30.0, notes=("a gap",))
-    (one,) = report.pop("policies")
+    (entry,) = report.pop("policies")
     assert report == {
         "name": "day and night",
         "description": "A web shop's week",
@@ -51,7 +51,7 @@ def test_a_result_is_reported_field_by_field() -> None:
         "unbeaten": ["hvpa"],
         "conclusion": ["hvpa costs 37.42 and leaves 0.02 % of the demand unmet."],
     }
-    assert one == {
+    assert entry == {
         "name": "hvpa",
         "kind": "Hvpa",
         "figures": {
@@ -110,15 +110,15 @@ def test_a_result_is_reported_field_by_field() -> None:
 
 
 def test_series_are_reported_where_they_are_asked_for() -> None:
-    one = series()
-    requests = {**one.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
+    short_series = series()
+    requests = {**short_series.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
     endless = array("d", [1500.0, float("inf"), 1500.0, 1500.0])
-    found = reported(policy(series=replace(one, requests=requests, capacity=endless)), with_series=True)[
-        "policies"
-    ][0]["series"]
-    assert found["replicas"] == {"seconds": [0.0, 15.0, 30.0, 45.0], "values": [2.0, 2.0, 4.0, 4.0]}
-    assert found["capacity"]["values"] == [1.5, None, 1.5, 1.5]
-    assert found["requests"] == {
+    columns = reported(
+        policy(series=replace(short_series, requests=requests, capacity=endless)), with_series=True
+    )["policies"][0]["series"]
+    assert columns["replicas"] == {"seconds": [0.0, 15.0, 30.0, 45.0], "values": [2.0, 2.0, 4.0, 4.0]}
+    assert columns["capacity"]["values"] == [1.5, None, 1.5, 1.5]
+    assert columns["requests"] == {
         "app": {
             "cpu": {"seconds": [0.0, 45.0], "values": [0.5, 0.5]},
             "memory": {"seconds": [0.0, 45.0], "values": [1.0, 1.0]},

@@ -92,14 +92,18 @@ def test_a_page_needs_nothing_else() -> None:
 def test_the_policy_lets_only_the_pages_own_scripts_run() -> None:
     read = Read(to_html([compared()]))
     (policy_of_page,) = [
-        one for one in read.all("meta") if one.get("http-equiv") == "Content-Security-Policy"
+        attributes
+        for attributes in read.all("meta")
+        if attributes.get("http-equiv") == "Content-Security-Policy"
     ]
     content = str(policy_of_page["content"])
     assert content.startswith("default-src 'none'; ")
     assert not re.search(r"https?:|\*|script-src[^;]*unsafe", content)
     scripts = [text for tag, text in read.texts if tag == "script" and not text.startswith("{")]
     hashes = [
-        base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts if one.strip()
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        for script in scripts
+        if script.strip()
     ]
     assert re.findall(r"'sha256-([^']+)'", content) == hashes
     assert len(hashes) == 1
@@ -117,7 +121,7 @@ def test_a_peak_of_one_step_is_on_the_page() -> None:
     month = series([2] * 20_000)
     for at, value in ((17_777, 99_000.0), (50, 0.0)):
         month.unmet[at] = value
-    noisy = replace(month, unmet=array("d", (one + at % 7 for at, one in enumerate(month.unmet))))
+    noisy = replace(month, unmet=array("d", (amount + at % 7 for at, amount in enumerate(month.unmet))))
     (scenario,) = Read(to_html([compared(policy(series=noisy))])).data["scenarios"]
     (line,) = scenario["panels"][-1]["lines"]
     assert max(line["y"]) == 99.004
@@ -161,17 +165,17 @@ def test_the_plots_have_their_data() -> None:
     assert (scenario["step"], scenario["duration"], scenario["warmUp"]) == (15.0, 60.0, 15.0)
     first = scenario["policies"][0]
     assert (first["name"], round(first["cost"], 3), first["unmet"]) == ("hvpa", 37.419, 0.02)
-    assert len({one["colour"] for one in scenario["policies"]}) == 2
+    assert len({policy["colour"] for policy in scenario["policies"]}) == 2
     assert scenario["panels"][0]["title"] == "Load"
     assert [line["name"] for line in scenario["panels"][1]["lines"]] == ["demand", "hvpa", "hpa"]
 
 
 def test_scenarios_have_sections_and_contents() -> None:
     read = Read(to_html([compared(), compared(name="flash crowd")]))
-    assert [one["id"] for one in read.all("section")] == ["scenario-0", "scenario-1"]
-    assert [one["href"] for one in read.all("a")] == ["#scenario-0", "#scenario-1"]
+    assert [attributes["id"] for attributes in read.all("section")] == ["scenario-0", "scenario-1"]
+    assert [attributes["href"] for attributes in read.all("a")] == ["#scenario-0", "#scenario-1"]
     assert not Read(to_html([compared()])).all("nav")
-    ids = [one["id"] for _, one in read.elements if "id" in one]
+    ids = [attributes["id"] for _, attributes in read.elements if "id" in attributes]
     assert len(set(ids)) == len(ids)
 
 
@@ -181,7 +185,7 @@ def test_what_there_is_none_of_is_left_out() -> None:
     assert "reaction to a rise" not in read.words
     assert not read.all("form")
     assert "None." in read.words
-    assert not [one for one in read.all("ul") if one.get("class") == "note"]
+    assert not [attributes for attributes in read.all("ul") if attributes.get("class") == "note"]
 
 
 def test_without_policies_a_page_is_still_a_page() -> None:
@@ -192,7 +196,7 @@ def test_without_policies_a_page_is_still_a_page() -> None:
 def test_a_long_list_is_cut_and_says_so() -> None:
     events = tuple(SimulationEvent(float(at), "Replicas", "HPA", "1 -> 2") for at in range(1000))
     read = Read(to_html([compared(policy(events=events, dropped_events=500))]))
-    assert len([one for one in read.all("tr") if "data-policy" in one]) == LISTED
+    assert len([attributes for attributes in read.all("tr") if "data-policy" in attributes]) == LISTED
     assert f"{1500 - LISTED:,} more are not listed." in read.words
     assert len(read.all("tr")) > LISTED, "rows of the other tables, too"
 

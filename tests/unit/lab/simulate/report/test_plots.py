@@ -96,14 +96,14 @@ def test_demand_that_differs_is_drawn_for_each() -> None:
 
 
 def test_pods_that_are_always_ready_need_no_line_of_their_own() -> None:
-    (panel,) = [one for one in panels(result(policy(series=series([3, 3, 3])))) if one.unit == "pods"]
+    (panel,) = [panel for panel in panels(result(policy(series=series([3, 3, 3])))) if panel.unit == "pods"]
     assert (panel.title, [line.name for line in panel.lines]) == ("Replicas", ["hvpa"])
 
 
 def test_the_containers_of_a_pod_are_added() -> None:
-    one = series()
-    requests = {**one.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
-    drawn = panels(result(policy(series=replace(one, requests=requests))))
+    short_series = series()
+    requests = {**short_series.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
+    drawn = panels(result(policy(series=replace(short_series, requests=requests))))
     assert drawn[4].lines[0].values == (0.6, 0.6)
 
 

@@ -77,7 +77,9 @@ def test_each_scenario_has_its_tables() -> None:
 
 def cells(column: str, *policies: PolicyResult) -> list[str]:
     """The cells of a figure."""
-    figures = [one for one in (*VERDICT, *RESOURCES) if f"{one.group} {one.name}".strip() == column]
+    figures = [
+        figure for figure in (*VERDICT, *RESOURCES) if f"{figure.group} {figure.name}".strip() == column
+    ]
     (figure,) = figures
     return figure.cells(compared(*policies).standings)
 

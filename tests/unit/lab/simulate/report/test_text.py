@@ -25,7 +25,7 @@ from hvpa_lab.simulate.report.text import (
 @given(st.text(st.characters(exclude_categories=()), max_size=30))
 def test_what_is_printed_steers_no_terminal_and_can_be_written(text: str) -> None:
     reported = plain_text(text)
-    assert not {unicodedata.category(one) for one in reported} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert not {unicodedata.category(character) for character in reported} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     reported.encode()
     assert plain_text(reported) == reported
 

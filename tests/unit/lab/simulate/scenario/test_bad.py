@@ -219,7 +219,7 @@ _PLAIN = yaml.safe_load(GOOD)
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, one in inner for place in _places(one, (*path, key)))]
+    return [path, *(place for key, element in inner for place in _places(element, (*path, key)))]
 
 
 _VALUES = st.recursive(
@@ -257,12 +257,12 @@ def test_any_value_of_any_field_is_read_or_refused_in_one_line(folder: Path, cha
     content = copy.deepcopy(_PLAIN)
     for path, value in changes:
         _put(content, path, value)
-    found = _outcome(folder / "scenario.yaml", json.dumps(content))
-    if isinstance(found, str):
-        assert found.isprintable()
-        assert found.startswith(str(folder))
+    outcome = _outcome(folder / "scenario.yaml", json.dumps(content))
+    if isinstance(outcome, str):
+        assert outcome.isprintable()
+        assert outcome.startswith(str(folder))
     else:
-        assert found.policies
+        assert outcome.policies
 
 
 def test_the_largest_number_of_steps_is_what_it_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,9 +36,9 @@ SCENARIOS = sorted(
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: str(path.relative_to(EXAMPLES)))
 def test_every_example_is_a_scenario(path: Path) -> None:
-    found = load_scenario(path, seed=0)
-    assert found.description
-    assert max(values(found)) > 0
+    scenario = load_scenario(path, seed=0)
+    assert scenario.description
+    assert max(values(scenario)) > 0
 
 
 def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> None:
@@ -60,7 +60,7 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
     used = {
         path.parent / name
         for path, text in texts.items()
-        for name in [one.name for one in others]
+        for name in [file.name for file in others]
         if name in text
     }
     assert others <= used
@@ -90,9 +90,13 @@ def test_the_scenario_of_the_page_is_one(tmp_path: Path) -> None:
 
 def _fields(model: type[BaseModel]) -> set[str]:
     own = {to_camel(name) for name in model.model_fields}
-    inner = [one.annotation for one in model.model_fields.values()]
-    models = [one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)]
-    return own.union(*(_fields(one) for one in models))
+    inner = [field.annotation for field in model.model_fields.values()]
+    models = [
+        annotation
+        for annotation in inner
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    ]
+    return own.union(*(_fields(nested_model) for nested_model in models))
 
 
 def test_every_field_is_on_the_page() -> None:

@@ -22,8 +22,8 @@ EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
 
 def run(example: str, policy: str) -> PolicyResult:
     scenario = load_scenario(EXAMPLES / example, seed=0)
-    (found,) = [one for one in scenario.policies if one.name == policy]
-    return simulate(scenario, found)
+    (named_policy,) = [candidate for candidate in scenario.policies if candidate.name == policy]
+    return simulate(scenario, named_policy)
 
 
 def counts(result: PolicyResult) -> list[tuple[float, int]]:
@@ -62,8 +62,8 @@ def test_an_hvpa_makes_the_first_step_and_not_those_that_nothing_calls_for() -> 
 
 
 def test_two_pods_with_values_above_the_target_become_three() -> None:
-    found = counts(run("hpa-two-pods/both-measured.yaml", "HPA alone"))
-    assert [count for _, count in found] == [2, 3]
+    steps = counts(run("hpa-two-pods/both-measured.yaml", "HPA alone"))
+    assert [count for _, count in steps] == [2, 3]
 
 
 def test_a_pod_without_a_value_keeps_the_count_at_two_until_it_has_one() -> None:
@@ -117,12 +117,12 @@ def unmet(result: PolicyResult) -> float:
     return result.totals.unmet_core_seconds
 
 
-def rank(found: list[PolicyResult]) -> Rank:
-    first = found[0]
-    (rival,) = (one for one in found if one.name == RIVAL)
+def rank(policies: list[PolicyResult]) -> Rank:
+    first = policies[0]
+    (rival,) = (policy for policy in policies if policy.name == RIVAL)
     return Rank(
-        cost=1 + sum(cost(one) < cost(first) for one in found),
-        unmet=1 + sum(unmet(one) < unmet(first) for one in found),
+        cost=1 + sum(cost(policy) < cost(first) for policy in policies),
+        unmet=1 + sum(unmet(policy) < unmet(first) for policy in policies),
         beside=round(100 * cost(first) / cost(rival)),
     )
 
@@ -138,47 +138,49 @@ def test_the_first_policy_is_a_trajectory(example: str) -> None:
 
 
 def test_a_large_base_is_served_cheapest_and_nothing_beats_it() -> None:
-    found = results("large-base", duration=2 * 86400.0, step=240.0)
-    assert rank(found) == Rank(cost=1, unmet=1, beside=85)
-    assert unmet(found[0]) == 0
+    policies = results("large-base", duration=2 * 86400.0, step=240.0)
+    assert rank(policies) == Rank(cost=1, unmet=1, beside=85)
+    assert unmet(policies[0]) == 0
 
 
 def test_in_a_flash_crowd_only_what_is_large_already_leaves_less_unmet() -> None:
     """Controllers look at times of their own, which is luck in a single crowd: `make evidence` has five seeds."""
-    found = results("flash-crowd", seed=1)
-    assert [one.name for one in sorted(found, key=unmet)[:2]] == ["Fixed, for the crowds", FIRST]
-    assert rank(found).beside == 103
+    policies = results("flash-crowd", seed=1)
+    assert [policy.name for policy in sorted(policies, key=unmet)[:2]] == ["Fixed, for the crowds", FIRST]
+    assert rank(policies).beside == 103
 
 
 def test_a_forecast_has_replicas_there_before_load_that_jumps_each_day() -> None:
     scenario = replace(load_scenario(EXAMPLES / "busy-hours" / "scenario.yaml", seed=0), step=120.0)
-    forecast, without = [simulate(scenario, one) for one in scenario.policies if one.name.startswith("HPA")]
+    forecast, without = [
+        simulate(scenario, policy) for policy in scenario.policies if policy.name.startswith("HPA")
+    ]
     assert unmet(forecast) == 0 < unmet(without)
     assert 1 < cost(forecast) / cost(without) < 1.05
 
 
 def test_a_leak_costs_no_oom_and_no_unmet_demand_where_pods_become_larger() -> None:
-    found = results("memory-leak", duration=0.6 * 86400.0, step=15.0)
-    assert rank(found) == Rank(cost=4, unmet=1, beside=124)
-    assert (found[0].totals.ooms, unmet(found[0])) == (0, 0)
-    ooms = {one.name: one.totals.ooms for one in found[1:]}
+    policies = results("memory-leak", duration=0.6 * 86400.0, step=15.0)
+    assert rank(policies) == Rank(cost=4, unmet=1, beside=124)
+    assert (policies[0].totals.ooms, unmet(policies[0])) == (0, 0)
+    ooms = {policy.name: policy.totals.ooms for policy in policies[1:]}
     assert all(count for name, count in ooms.items() if name not in ("VPA alone", "Fixed, with room"))
     assert ooms["HPA alone"] > 1.5 * ooms["Hvpa, weight 50"], "nothing makes its pods larger"
 
 
 def test_beside_noisy_neighbours_replicas_alone_are_cheaper() -> None:
-    found = results("noisy-neighbour")
-    assert rank(found) == Rank(cost=7, unmet=2, beside=118)
-    (alone,) = (one for one in found if one.name == "HPA alone")
-    assert cost(alone) < cost(found[0])
-    assert 0.7 < unmet(found[0]) / unmet(alone) < 0.75
+    policies = results("noisy-neighbour")
+    assert rank(policies) == Rank(cost=7, unmet=2, beside=118)
+    (alone,) = (policy for policy in policies if policy.name == "HPA alone")
+    assert cost(alone) < cost(policies[0])
+    assert 0.7 < unmet(policies[0]) / unmet(alone) < 0.75
 
 
 def test_a_calm_wave_of_pods_with_little_base_use_costs_as_much_as_with_an_hpa_and_a_vpa() -> None:
-    found = results("day-and-night", duration=2 * 86400.0, step=240.0)
-    assert rank(found) == Rank(cost=3, unmet=1, beside=100)
+    policies = results("day-and-night", duration=2 * 86400.0, step=240.0)
+    assert rank(policies) == Rank(cost=3, unmet=1, beside=100)
 
 
 def test_the_first_days_of_slow_growth_are_served_cheapest() -> None:
-    found = results("growth", duration=1.5 * 86400.0, step=120.0)
-    assert rank(found) == Rank(cost=1, unmet=1, beside=96)
+    policies = results("growth", duration=1.5 * 86400.0, step=120.0)
+    assert rank(policies) == Rank(cost=1, unmet=1, beside=96)

@@ -14,13 +14,13 @@ from tests.unit.lab.simulate.scenario.build import HVPA, scenario, with_policies
 def test_an_hvpa_is_read_from_its_file_and_put_into_the_workloads_namespace(tmp_path: Path) -> None:
     other = "kind: ConfigMap\nmetadata: {name: other}\n"
     (tmp_path / "hvpa.yaml").write_text(f"{other}---{HVPA}---\n- 3\n---\n")
-    found = scenario(tmp_path, with_policies("- {name: P, hvpa: hvpa.yaml}"))
-    (policy,) = found.policies
+    parsed = scenario(tmp_path, with_policies("- {name: P, hvpa: hvpa.yaml}"))
+    (policy,) = parsed.policies
     assert (policy.name, policy.kind, policy.hpa, policy.vpa) == ("P", "Hvpa", None, None)
     assert policy.hvpa is not None
     assert policy.hvpa["metadata"] == {"name": "mine", "namespace": "default"}
     assert policy.hvpa["spec"] == yaml.safe_load(HVPA)["spec"]
-    (note,) = found.notes
+    (note,) = parsed.notes
     assert note.startswith(f"{tmp_path}/hvpa.yaml: spec.weightBasedScalingIntervals[1] overlaps")
 
 
@@ -67,9 +67,9 @@ def test_an_hpa_and_a_vpa_by_themselves_become_their_specs(tmp_path: Path) -> No
 
 def test_a_vpa_may_resize_in_place_where_the_workload_can(tmp_path: Path) -> None:
     text = with_policies("- {name: V, vpa: {updatePolicy: {updateMode: InPlaceOrRecreate, minReplicas: 1}}}")
-    found = scenario(tmp_path, text)
-    assert found.workload.resize == "InPlace"
-    assert found.policies[0].vpa == {"updatePolicy": {"updateMode": "InPlaceOrRecreate", "minReplicas": 1}}
+    parsed = scenario(tmp_path, text)
+    assert parsed.workload.resize == "InPlace"
+    assert parsed.policies[0].vpa == {"updatePolicy": {"updateMode": "InPlaceOrRecreate", "minReplicas": 1}}
 
 
 def test_a_fixed_size_replaces_what_it_names(tmp_path: Path) -> None:
@@ -109,11 +109,11 @@ def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: P
       vpa: {deploy: true, template: {spec: {resourcePolicy: {containerPolicies: [{containerName: ap}]}}}}
 """
     containers = "[{name: app, requests: {memory: 1Gi}}, {name: side, limits: {cpu: 1}}]"
-    found = scenario(tmp_path, with_policies(text).replace("[{name: app}]", containers))
+    parsed = scenario(tmp_path, with_policies(text).replace("[{name: app}]", containers))
     lacking = "so the HPA has no utilization"
     unknown = "the workload has no container ap, only app, side"
     policy = "resourcePolicy.containerPolicies"
-    assert [note.removeprefix(f"{tmp_path}/scenario.yaml:") for note in found.notes] == [
+    assert [note.removeprefix(f"{tmp_path}/scenario.yaml:") for note in parsed.notes] == [
         f"15: policies[0].hpa.metrics[0].resource: container side has no request for memory, {lacking}",
         f"17: policies[0].hpa.metrics[2].containerResource: container app has no request for cpu, {lacking}",
         f"20: policies[1].hpa: container app has no request for cpu, {lacking}",

@@ -78,13 +78,19 @@ policies:
 
 # --- fields ---------------------------------------------------------------------------------------------------------
 def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
-    found = scenario(tmp_path, SMALL.replace("step: 15s\n", ""))
-    assert (found.name, found.description, found.step, found.warm_up, found.notes) == ("Small", "", 5, 0, ())
-    assert found.start == dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-    assert found.nodes == NodeModel()
-    assert (found.metrics.resolution, found.metrics.delay) == (15, 10)
-    assert (found.controllers.hpa, found.controllers.vpa) == (HpaSettings(), VpaSettings())
-    workload = found.workload
+    parsed = scenario(tmp_path, SMALL.replace("step: 15s\n", ""))
+    assert (parsed.name, parsed.description, parsed.step, parsed.warm_up, parsed.notes) == (
+        "Small",
+        "",
+        5,
+        0,
+        (),
+    )
+    assert parsed.start == dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    assert parsed.nodes == NodeModel()
+    assert (parsed.metrics.resolution, parsed.metrics.delay) == (15, 10)
+    assert (parsed.controllers.hpa, parsed.controllers.vpa) == (HpaSettings(), VpaSettings())
+    workload = parsed.workload
     assert workload.resize_delay == 2
     assert (workload.kind, workload.namespace, workload.replicas, workload.start_up) == (
         "Deployment",
@@ -93,23 +99,23 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
         0,
     )
     assert (workload.max_surge, workload.max_unavailable) == ("25%", "25%")
-    assert values(found) == [5] * 12
+    assert values(parsed) == [5] * 12
 
 
 def test_every_field_arrives_in_its_unit(tmp_path: Path) -> None:
-    found = scenario(tmp_path, FULL)
-    assert found.start == dt.datetime(2026, 3, 1, 11, tzinfo=dt.UTC)
-    assert (found.description, found.duration, found.step, found.warm_up) == (
+    parsed = scenario(tmp_path, FULL)
+    assert parsed.start == dt.datetime(2026, 3, 1, 11, tzinfo=dt.UTC)
+    assert (parsed.description, parsed.duration, parsed.step, parsed.warm_up) == (
         "All fields.",
         129_600,
         30,
         3600,
     )
-    assert found.nodes == NodeModel(8000, 32 * 1024 * MIB, 500, 10, 120)
-    assert found.metrics == MetricsModel(60, 13, 5, "requests")
-    workload = found.workload
+    assert parsed.nodes == NodeModel(8000, 32 * 1024 * MIB, 500, 10, 120)
+    assert parsed.metrics == MetricsModel(60, 13, 5, "requests")
+    workload = parsed.workload
     assert (workload.name, workload.namespace, workload.replicas, workload.start_up) == ("web", "shop", 3, 30)
-    assert (workload.resize_delay, workload.termination_grace, found.backlog) == (4, 45, 20)
+    assert (workload.resize_delay, workload.termination_grace, parsed.backlog) == (4, 45, 20)
     assert (workload.max_surge, workload.max_unavailable) == (1, "0%")
     app, proxy = workload.containers
     assert app.requests == {"cpu": 500, "memory": 512 * MIB}
@@ -120,16 +126,16 @@ def test_every_field_arrives_in_its_unit(tmp_path: Path) -> None:
 
 
 def test_headroom_may_be_a_share_of_the_request(tmp_path: Path) -> None:
-    found = scenario(tmp_path, SMALL.replace("policies:", "nodes: {headroom: 20%}\npolicies:"))
-    assert found.nodes.headroom == "20%"
+    parsed = scenario(tmp_path, SMALL.replace("policies:", "nodes: {headroom: 20%}\npolicies:"))
+    assert parsed.nodes.headroom == "20%"
 
 
 def test_controllers_look_at_times_of_their_own_that_the_seed_gives(tmp_path: Path) -> None:
     def offsets(seed: int, text: str = SMALL) -> tuple[float, ...]:
-        found = scenario(tmp_path, text, seed)
-        controllers = found.controllers
+        parsed = scenario(tmp_path, text, seed)
+        controllers = parsed.controllers
         others = (controllers.hpa_offset, controllers.vpa_offset, controllers.updater_offset)
-        return found.metrics.offset, *others
+        return parsed.metrics.offset, *others
 
     assert offsets(1) == offsets(1) != offsets(2)
     for seed in range(20):
@@ -140,11 +146,11 @@ def test_controllers_look_at_times_of_their_own_that_the_seed_gives(tmp_path: Pa
 
 
 def test_the_controllers_flags_arrive_in_their_unit(tmp_path: Path) -> None:
-    found = scenario(tmp_path, FULL).controllers
-    assert found.hpa == HpaSettings(30, 0.2, 60, 120, 10)
-    assert (found.hpa_offset, found.vpa_period, found.vpa_offset) == (7, 120, 20)
-    assert (found.updater_period, found.updater_offset) == (180, 50)
-    assert found.vpa == VpaSettings(
+    controllers = scenario(tmp_path, FULL).controllers
+    assert controllers.hpa == HpaSettings(30, 0.2, 60, 120, 10)
+    assert (controllers.hpa_offset, controllers.vpa_period, controllers.vpa_offset) == (7, 120, 20)
+    assert (controllers.updater_period, controllers.updater_offset) == (180, 50)
+    assert controllers.vpa == VpaSettings(
         safety_margin=0.1,
         target_cpu_percentile=0.8,
         lower_bound_cpu_percentile=0.4,
@@ -166,8 +172,8 @@ def test_the_controllers_flags_arrive_in_their_unit(tmp_path: Path) -> None:
 
 
 def test_a_stateful_set_needs_no_surge(tmp_path: Path) -> None:
-    found = scenario(tmp_path, SMALL.replace("  name: web", "  kind: StatefulSet\n  name: web"))
-    assert found.workload.kind == "StatefulSet"
+    parsed = scenario(tmp_path, SMALL.replace("  name: web", "  kind: StatefulSet\n  name: web"))
+    assert parsed.workload.kind == "StatefulSet"
 
 
 def test_anchors_are_followed_and_nulls_count_as_absent(tmp_path: Path) -> None:
@@ -186,11 +192,11 @@ CSV = "timestamp,value\n" + "".join(f"2026-02-01T00:{time}Z,{value}\n" for time,
 def test_a_recorded_load_gives_start_and_duration_and_reports_its_gaps(tmp_path: Path) -> None:
     (tmp_path / "load.csv").write_text(CSV)
     text = SMALL.replace('formula: "5"', "csv: {file: load.csv}").replace("duration: 1m\n", "")
-    found = scenario(tmp_path, text)
-    assert found.start == dt.datetime(2026, 2, 1, tzinfo=dt.UTC)
-    assert found.duration == 180
-    assert values(found) == [1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 4, 4]
-    assert found.notes == (
+    parsed = scenario(tmp_path, text)
+    assert parsed.start == dt.datetime(2026, 2, 1, tzinfo=dt.UTC)
+    assert parsed.duration == 180
+    assert values(parsed) == [1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 4, 4]
+    assert parsed.notes == (
         f"{tmp_path}/load.csv:3: no values for 1m30s from 2026-02-01T00:00:30Z; held at 2",
     )
 
@@ -199,8 +205,8 @@ def test_a_record_may_be_cut_shifted_and_repeated(tmp_path: Path) -> None:
     (tmp_path / "load.csv").write_text(CSV.replace("timestamp", "when").replace("value", "rps"))
     load = "csv: {file: load.csv, timestamp: when, value: rps}, scale: 10"
     text = SMALL.replace('formula: "5"', load)
-    found = scenario(tmp_path, text + "start: 2026-05-01T00:00:00Z\n")
-    assert (found.start.month, values(found)) == (5, [10, 10, 20, 20])
+    parsed = scenario(tmp_path, text + "start: 2026-05-01T00:00:00Z\n")
+    assert (parsed.start.month, values(parsed)) == (5, [10, 10, 20, 20])
     text = (
         text.replace("scale: 10", "repeat: true")
         .replace("duration: 1m", "duration: 4m")
@@ -238,13 +244,13 @@ def test_blips_come_from_the_seed(tmp_path: Path) -> None:
     text = SMALL.replace("duration: 1m", "duration: 10h").replace(
         "  name: web", "  name: web\n  blips: {every: 10m, length: 20s}"
     )
-    found = scenario(tmp_path, text, 3).workload
-    assert found.blip_length == 20.0
-    assert 40 <= len(found.blips) <= 80
-    assert all(0 <= place < 1 for _, place in found.blips)
-    assert list(found.blips) == sorted(found.blips)
+    workload = scenario(tmp_path, text, 3).workload
+    assert workload.blip_length == 20.0
+    assert 40 <= len(workload.blips) <= 80
+    assert all(0 <= place < 1 for _, place in workload.blips)
+    assert list(workload.blips) == sorted(workload.blips)
     assert (
-        found.blips
+        workload.blips
         == scenario(tmp_path, text, 3).workload.blips
         != scenario(tmp_path, text, 4).workload.blips
     )
@@ -261,6 +267,6 @@ def test_metrics_that_are_made_of_the_load_have_the_names_that_are_given(tmp_pat
 
 def test_noise_may_begin_later(tmp_path: Path) -> None:
     text = SMALL.replace('{formula: "5"}', '{formula: "5", noise: 0.1, noiseFrom: 30s}')
-    found = values(scenario(tmp_path, text))
-    assert found[:2] == [5, 5]
-    assert 5 not in found[2:]
+    loads = values(scenario(tmp_path, text))
+    assert loads[:2] == [5, 5]
+    assert 5 not in loads[2:]
