@@ -29,12 +29,12 @@ def timestamp(seconds: float) -> str:
 
 def by_name(scenarios: Iterable[Json]) -> dict[str, Json]:
     """The scenarios by their names, none of which may come twice."""
-    found: dict[str, Json] = {}
+    named: dict[str, Json] = {}
     for scenario in scenarios:
         name = scenario["name"]
-        assert name not in found, f"two scenarios are called {name}"
-        found[name] = scenario
-    return found
+        assert name not in named, f"two scenarios are called {name}"
+        named[name] = scenario
+    return named
 
 
 def differences(where: str, ours: Json, real: Json) -> str | None:

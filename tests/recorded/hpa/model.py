@@ -41,8 +41,8 @@ class Readings:
     def object(self, metric: MetricName, described: ObjectReference) -> int:
         described_text = f"{described.kind}/{described.name}"
         selector = _selector(metric)
-        found = self._find("object", "custom", name=metric.name, selector=selector, described=described_text)
-        return int(found["value"])
+        match = self._find("object", "custom", name=metric.name, selector=selector, described=described_text)
+        return int(match["value"])
 
     def external(self, metric: MetricName) -> Sequence[int]:
         values: list[int] = self._find("external", "external", name=metric.name, selector=_selector(metric))[
@@ -55,8 +55,8 @@ class Readings:
             if all(given.get(key, "") == value for key, value in keys.items()):
                 if given.get("error"):
                     raise MetricsError(given["error"])
-                found: Json = given
-                return found
+                series: Json = given
+                return series
         raise MetricsError(_NO_METRICS % api)
 
     def _pods(self, kind: str, api: str, **keys: str) -> Mapping[str, PodReading]:

@@ -37,7 +37,10 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="the objects stay as they are recorded")
     if parser.parse_args().again:
         kept = answers.read(DECISIONS)
-        again = {name: [{**one, "decided": decided(one)} for one in steps] for name, steps in kept.items()}
+        again = {
+            name: [{**kept_step, "decided": decided(kept_step)} for kept_step in steps]
+            for name, steps in kept.items()
+        }
         answers.write(DECISIONS, again)
         return
     quiet()
@@ -48,24 +51,24 @@ def main() -> None:
 
 def steps(scenario: Json) -> list[Json]:
     """The recorded decisions of a scenario's Hvpa."""
-    found: dict[object, Json] = {}
+    by_changes: dict[object, Json] = {}
     last: list[tuple[Objects, dt.datetime]] = []
 
     def observing(objects: Objects, now: dt.datetime, settings: Settings) -> Observation:
         last[:] = [(objects, now)]
         return observe(objects, now, settings)
 
-    def deciding(seen: Observation) -> Decision:
-        decision, (objects, now) = decide(seen), last[0]
+    def deciding(observation: Observation) -> Decision:
+        decision, (objects, now) = decide(observation), last[0]
         changes: object = (decision.applied, bool(decision.resizes), bool(decision.owned))
         if changes == ((), False, False):
-            changes = frozenset(one.reason for one in decision.blocked)
-            if len([one for one in found if isinstance(one, frozenset)]) >= MOST_HELD:
+            changes = frozenset(block.reason for block in decision.blocked)
+            if len([key for key in by_changes if isinstance(key, frozenset)]) >= MOST_HELD:
                 return decision
-        if changes and changes not in found:
+        if changes and changes not in by_changes:
             spec = scenario["policies"][0]["hvpa"]["spec"]
-            found[changes] = one = step(objects, spec, format_timestamp(now), decision)
-            assert decided(one) == one["decided"], "what is recorded is not all that counts"
+            by_changes[changes] = kept = step(objects, spec, format_timestamp(now), decision)
+            assert decided(kept) == kept["decided"], "what is recorded is not all that counts"
         return decision
 
     with TemporaryDirectory() as folder:
@@ -74,13 +77,13 @@ def steps(scenario: Json) -> list[Json]:
         loaded = load_scenario(path, seed=0)
     with patch.object(reconciler, "observe", observing), patch.object(reconciler, "decide", deciding):
         simulate(loaded, loaded.policies[0])
-    return list(found.values())
+    return list(by_changes.values())
 
 
 def without_texts(schema: object) -> object:
     """A schema without its descriptions, which promise nothing."""
     if isinstance(schema, list):
-        return [without_texts(one) for one in schema]
+        return [without_texts(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     return {

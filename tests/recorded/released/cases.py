@@ -28,23 +28,23 @@ of them requests may fall."""
 
 def cases() -> dict[str, Json]:
     """The scenarios by name, each with one Hvpa as its policy."""
-    found: dict[str, Json] = {}
+    by_name: dict[str, Json] = {}
     for path in FILES:
         stem = str(path.relative_to(ROOT).with_suffix(""))
         for manifest in _hvpas(path):
             name = f"{stem} {manifest['metadata']['name']}"
-            found[name] = _scenario(name, manifest)
+            by_name[name] = _scenario(name, manifest)
             if stem in IN_PLACE:
                 spec = {**manifest["spec"], "updateStrategy": {"type": "InPlace"}}
-                found[f"{name} InPlace"] = _scenario(name, {**manifest, "spec": spec})
-    return found
+                by_name[f"{name} InPlace"] = _scenario(name, {**manifest, "spec": spec})
+    return by_name
 
 
 def _hvpas(path: Path) -> Iterator[Json]:
     """The Hvpas of a file that deploy their recommenders: a simulation has no others."""
-    for one in yaml.load_all(path.read_text(), yaml.CSafeLoader):
-        if one and one.get("kind") == "Hvpa" and not _named(one["spec"]):
-            yield one
+    for document in yaml.load_all(path.read_text(), yaml.CSafeLoader):
+        if document and document.get("kind") == "Hvpa" and not _named(document["spec"]):
+            yield document
 
 
 def _named(spec: Json) -> bool:
@@ -55,7 +55,7 @@ def _scenario(name: str, manifest: Json) -> Json:
     spec = manifest["spec"]
     template = spec.get("vpa", {}).get("template", {}).get("spec", {})
     policies = template.get("resourcePolicy", {}).get("containerPolicies", [])
-    named = [one["containerName"] for one in policies if one["containerName"] != "*"]
+    named = [policy["containerName"] for policy in policies if policy["containerName"] != "*"]
     target = spec["targetRef"]
     container: Json = {
         "requests": {"cpu": "250m", "memory": "256Mi"},
@@ -74,7 +74,7 @@ def _scenario(name: str, manifest: Json) -> Json:
             "name": target["name"],
             "replicas": 3,
             "startUp": "30s",
-            "containers": [{"name": one, **container} for one in named or ["app"]],
+            "containers": [{"name": name, **container} for name in named or ["app"]],
             **({"resize": "InPlace"} if in_place else {}),
         },
         "policies": [{"name": "Hvpa", "hvpa": manifest}],

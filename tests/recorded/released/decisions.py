@@ -58,9 +58,9 @@ def decided(step: Json) -> Json:
 
 def _remembered(decision: Decision) -> Json:
     """What the operator remembers, without what the last release did not know: the history of recommendations."""
-    found = to_wire(decision.status, {"axes": True, "desired": True, "rollout": True})
-    found.get("axes", {}).get("vertical", {}).pop("history", None)
-    return found
+    status = to_wire(decision.status, {"axes": True, "desired": True, "rollout": True})
+    status.get("axes", {}).get("vertical", {}).pop("history", None)
+    return status
 
 
 def _decided(decision: Decision) -> Json:
@@ -74,14 +74,26 @@ def _decided(decision: Decision) -> Json:
         "scaleReplicas": decision.scale_replicas,
         "resizes": resizes(decision),
         "owned": [
-            [one.action, one.kind, one.name, (one.manifest or {}).get("spec")] for one in decision.owned
+            [write.action, write.kind, write.name, (write.manifest or {}).get("spec")]
+            for write in decision.owned
         ],
         "blocked": sorted(
-            [one.axis, one.direction, one.reason, one.container, one.resource, one.current, one.wanted]
-            for one in decision.blocked
+            [
+                block.axis,
+                block.direction,
+                block.reason,
+                block.container,
+                block.resource,
+                block.current,
+                block.wanted,
+            ]
+            for block in decision.blocked
         ),
         "remembered": _remembered(decision),
-        "conditions": {one.type: f"{one.status} {one.reason}" for one in decision.status.conditions},
+        "conditions": {
+            condition.type: f"{condition.status} {condition.reason}"
+            for condition in decision.status.conditions
+        },
     }
 
 

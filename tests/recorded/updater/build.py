@@ -44,13 +44,17 @@ def scenario(
 
 
 def loop(
-    pods: Sequence[Json], *found: Json, at: float = 0, replicas: int | None = None, silent: bool = False
+    pods: Sequence[Json],
+    *recommendations: Json,
+    at: float = 0,
+    replicas: int | None = None,
+    silent: bool = False,
 ) -> Json:
     """The updater's loop over these pods, of a workload of `replicas` (as many as there are). The recommendations
     replace those before; without any, `silent` keeps them, and else there are none for any container."""
     step: Json = {"at": at, "replicas": len(pods) if replicas is None else replicas, "pods": list(pods)}
     if not silent:
-        step["recommendation"] = {"containerRecommendations": list(found)}
+        step["recommendation"] = {"containerRecommendations": list(recommendations)}
     return step
 
 

@@ -38,7 +38,7 @@ def priorities() -> list[Json]:
     both = b.recommended(
         {"cpu": "2", "memory": "20M"}, {"cpu": "1", "memory": "5M"}, {"cpu": "3", "memory": "30M"}
     )
-    found = [b.recommended({"cpu": "8"}), b.recommended({"cpu": "7"}, name="log")]
+    recommendations = [b.recommended({"cpu": "8"}), b.recommended({"cpu": "7"}, name="log")]
     return [
         b.scenario(
             "in-order-of-priority",
@@ -53,7 +53,7 @@ def priorities() -> list[Json]:
             [b.loop(bounds, b.cpu("10", "6")), b.loop(bounds, b.cpu("10", None, "14"), at=60)],
             flags=_ALL,
         ),
-        b.scenario("two-containers", [b.loop(two, *found)], flags=_ALL),
+        b.scenario("two-containers", [b.loop(two, *recommendations)], flags=_ALL),
         b.scenario("cpu-and-memory", [b.loop(memory, both)], flags=_ALL),
         b.scenario("nothing-recommended", [b.loop(b.pods(3)), b.loop(b.pods(3), at=60)], flags=_ALL),
         b.scenario(
@@ -86,12 +86,16 @@ def ooms() -> list[Json]:
     ]
     off = [b.policy("app", mode="Off")]
     shorter = {**_ALL, "EvictAfterOOMThreshold": 60 * NANOSECONDS}
-    found = b.cpu("10", "6", "14")
+    recommendation = b.cpu("10", "6", "14")
     return [
-        b.scenario("quick-ooms", [b.loop(pods, found)], flags=_ALL),
-        b.scenario("quick-ooms-where-the-policy-is-off", [b.loop(pods, found)], flags=_ALL, policies=off),
-        b.scenario("quick-ooms-with-another-threshold", [b.loop(pods, found)], flags=shorter),
-        b.scenario("quick-ooms-in-place", [b.loop(pods, found)], flags=_ALL, mode="InPlaceOrRecreate"),
+        b.scenario("quick-ooms", [b.loop(pods, recommendation)], flags=_ALL),
+        b.scenario(
+            "quick-ooms-where-the-policy-is-off", [b.loop(pods, recommendation)], flags=_ALL, policies=off
+        ),
+        b.scenario("quick-ooms-with-another-threshold", [b.loop(pods, recommendation)], flags=shorter),
+        b.scenario(
+            "quick-ooms-in-place", [b.loop(pods, recommendation)], flags=_ALL, mode="InPlaceOrRecreate"
+        ),
     ]
 
 
@@ -157,12 +161,12 @@ def _waiting(state: str, cpu: str = "100m", name: str = "stuck") -> Json:
 def in_place() -> list[Json]:
     """Resizes that wait, fail, or are refused."""
     fit = [b.pod(f"fits-{number}", cpu="1") for number in range(3)]
-    found = b.cpu("1")
+    recommendation = b.cpu("1")
 
     def follow(
         name: str, *loops: tuple[float, list[Json]], mode: str = "InPlaceOrRecreate", **flags: object
     ) -> Json:
-        steps = [b.loop(pods, found, at=at, replicas=4) for at, pods in loops]
+        steps = [b.loop(pods, recommendation, at=at, replicas=4) for at, pods in loops]
         return b.scenario(name, steps, mode=mode, flags=flags)
 
     stuck = [_waiting("Deferred"), *fit]
@@ -251,7 +255,7 @@ def webhook() -> list[Json]:
     return [
         b.scenario(
             f"new-pod-{name}-{kind}",
-            [b.loop([], found, at=at) for at, found in enumerate((whole, part, zero))],
+            [b.loop([], recommendation, at=at) for at, recommendation in enumerate((whole, part, zero))],
             template=[template, b.container("log", {"cpu": "5m"})],
             policies=policy,
         )

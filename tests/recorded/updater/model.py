@@ -35,7 +35,7 @@ def settings(flags: Mapping[str, Any]) -> UpdaterSettings:
 
 def template(containers: Sequence[Json]) -> Template:
     """Resources by container name, of containers as the API server has them."""
-    return {one["name"]: _resources(one.get("resources") or {}) for one in containers}
+    return {container["name"]: _resources(container.get("resources") or {}) for container in containers}
 
 
 def _resources(given: Json) -> ResourceRequirements:
@@ -49,13 +49,13 @@ def _amounts(given: Mapping[Resource, str] | None) -> dict[Resource, int]:
 def _pod(given: Json, known: list[Template]) -> SimPod:
     """The pod; those that are alike share their resources, as a simulation's pods do."""
     wanted = template(given["containers"])
-    resources = next((one for one in known if one == wanted), wanted)
+    resources = next((resource for resource in known if resource == wanted), wanted)
     known.append(resources)
     made = SimPod(given["name"], 0, resources, resources, 0.0)
     made.node, made.started = (0 if given["node"] else None), given["started"]
     made.deleted = given.get("deleted")
-    for container, one in zip(made.containers, given["containers"], strict=True):
-        container.oom_started, container.oom_at = one.get("oom", (None, None))
+    for container, fields in zip(made.containers, given["containers"], strict=True):
+        container.oom_started, container.oom_at = fields.get("oom", (None, None))
     if "desired" in given:
         made.resize = Resize(made, template(given["desired"]), 0.0, given.get("resize", ""))
     return made
@@ -78,8 +78,8 @@ class Replay:
             status = msgspec.convert({"recommendation": step["recommendation"]}, VpaStatusRead)
             self._vpa = msgspec.structs.replace(self._vpa, status=status)
         known: list[Template] = []
-        pods = [_pod(one, known) for one in step["pods"]]
-        refused = {one["name"] for one in step["pods"] if one.get("refused")}
+        pods = [_pod(pod, known) for pod in step["pods"]]
+        refused = {pod["name"] for pod in step["pods"] if pod.get("refused")}
         vpa, replicas, now = self._vpa, step["replicas"], step["at"]
         resize, evict = self._updater.loop(pods, vpa, replicas, now, lambda pod: pod.name in refused)
         return {
@@ -94,8 +94,8 @@ def written(resources: Template) -> Json:
     """Resources in numbers: millicores and bytes, by container, requests or limits, and resource."""
     return {
         f"{name} {kind} {resource}": amount
-        for name, one in resources.items()
-        for kind, amounts in (("requests", one.requests), ("limits", one.limits))
+        for name, requirements in resources.items()
+        for kind, amounts in (("requests", requirements.requests), ("limits", requirements.limits))
         for resource, amount in sorted(amounts.items())
     }
 
@@ -104,7 +104,9 @@ def theirs(answer: Json) -> Json:
     """One answer of the real updater and the real webhook, in the same form."""
     return {
         "at": answer["at"],
-        "resized": [[one["pod"], written(template(one["containers"]))] for one in answer["resized"] or ()],
+        "resized": [
+            [resized["pod"], written(template(resized["containers"]))] for resized in answer["resized"] or ()
+        ],
         "evicted": answer["evicted"] or [],
         "admitted": written(template(answer["admitted"])),
     }

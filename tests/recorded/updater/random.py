@@ -35,12 +35,12 @@ def _sizes(chance: random.Random, names: tuple[str, ...]) -> list[Json]:
 
 
 def _pod(chance: random.Random, name: str, sizes: list[list[Json]], at: float) -> Json:
-    containers = [dict(one) for one in chance.choice(sizes)]
+    containers = [dict(size) for size in chance.choice(sizes)]
     started = at - chance.choice((30, 400, b.HOUR, 12 * b.HOUR, 30 * b.HOUR))
-    for one in containers:
+    for container in containers:
         if chance.random() < 0.15:
             ended = at - chance.choice((10, 599, 600, 5000))
-            one["oom"] = [ended - chance.choice((5, 599, 600, 9000)), ended]
+            container["oom"] = [ended - chance.choice((5, 599, 600, 9000)), ended]
     made = b.pod(name, *containers, started=started)
     if chance.random() < 0.15:
         made |= {
@@ -57,13 +57,13 @@ def _pod(chance: random.Random, name: str, sizes: list[list[Json]], at: float) -
 
 
 def _recommended(chance: random.Random, names: tuple[str, ...]) -> list[Json]:
-    found = []
+    recommendations = []
     for name in (*names, "gone"):
         if chance.random() < 0.8:
             target = _amounts(chance, 0.85)
             lower, upper = _amounts(chance, 0.7), _amounts(chance, 0.7)
-            found.append(b.recommended(target, lower, upper, name))
-    return found
+            recommendations.append(b.recommended(target, lower, upper, name))
+    return recommendations
 
 
 def _policies(chance: random.Random) -> list[Json] | None:
@@ -104,8 +104,8 @@ def case(seed: int) -> Json:
         pods = [_pod(chance, f"p{index}", sizes, at) for index in range(count)]
         replicas = max(0, count + chance.choice((0, 0, 0, 1, -1, 3, -count)))
         is_new = number == 0 or chance.random() < 0.5
-        found = _recommended(chance, names) if is_new else []
-        steps.append(b.loop(pods, *found, at=at, replicas=replicas, silent=not is_new))
+        recommendations = _recommended(chance, names) if is_new else []
+        steps.append(b.loop(pods, *recommendations, at=at, replicas=replicas, silent=not is_new))
         at += chance.choice((60, 60, 300, 301))
     return b.scenario(
         f"random-{seed}",

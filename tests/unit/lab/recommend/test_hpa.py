@@ -334,7 +334,7 @@ TARGETS = st.fixed_dictionaries(
 )
 PODS = st.builds(
     w.pod,
-    st.sampled_from(["p0", "p1", "p2"]),
+    st.sampled_from(["p0", "p1", "p2", "p3"]),
     cpu=st.none() | QUANTITIES,
     phase=st.sampled_from(["Running", "Running", "Pending", "Failed", "Succeeded"]),
     ready=st.sampled_from([True, True, False, None]),
@@ -358,7 +358,7 @@ def metrics(draw: st.DrawFn) -> dict[str, Any]:
 @given(
     specs=st.lists(metrics(), max_size=3),
     behavior=BEHAVIORS,
-    pods=st.lists(PODS, max_size=5),
+    pods=st.lists(PODS, max_size=4, unique_by=lambda pod: pod["metadata"]["name"]),
     amounts=st.lists(AMOUNTS, max_size=6),
     replicas=st.integers(0, 30),
     selector=st.sampled_from([SELECTOR, "", "=", "app"]),
