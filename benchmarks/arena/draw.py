@@ -91,11 +91,6 @@ class Drawn(NamedTuple):
         return self.strategy != "Rollout"
 
     @property
-    def measures_memory(self) -> bool:
-        """Whether memory is a metric."""
-        return "memory" in self.metric
-
-    @property
     def text(self) -> str:
         """A description in a line."""
         app = self.containers[0]

@@ -6,13 +6,13 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from localcluster.client.api import ApiError, Json, KubeApi, read_kubeconfig, wait_for
+from localcluster.client.api import Json, KubeApi, read_kubeconfig, wait_for
 from localcluster.node.cgroups import Granted
 from localcluster.node.config import IMAGE
 from localcluster.node.node import Node
@@ -181,12 +181,3 @@ def is_resized(pod: Json) -> bool:
     """Whether its container has the requested resources, and the kubelet reports no resize."""
     conditions = [condition(pod, kind) for kind in ("PodResizeInProgress", "PodResizePending")]
     return asked(pod) == applied(pod) and not any(conditions)
-
-
-def await_error(action: Callable[[], object]) -> ApiError:
-    """The refusal of a request."""
-    try:
-        action()
-    except ApiError as error:
-        return error
-    raise AssertionError("it was not refused")

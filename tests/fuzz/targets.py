@@ -23,9 +23,9 @@ from hvpa.api.values.quantity import QuantityError, format_memory, parse_cpu, pa
 from hvpa.api.values.text import one_line
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.gates.windows import window_state
-from hvpa.core.spec.check import is_time_zone, schedule_problem
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.schedules import parsed_schedule
 from hvpa.kube.client.errors import UNREADABLE
 from hvpa.kube.objects.resources import WATCHED
 from hvpa.kube.objects.salvage import without_wrong_times
@@ -78,9 +78,9 @@ def timestamp(data: bytes) -> None:
 def windows(data: bytes) -> None:
     """A schedule and a time zone are refused, or have a state at any time."""
     schedule, _, zone = _text(data[:300]).partition("|")
-    if schedule_problem(schedule) is not None or not is_time_zone(zone or "UTC") or len(schedule) > 200:
-        return
     window = MaintenanceWindow(schedule=schedule, duration=dt.timedelta(hours=1), time_zone=zone or "UTC")
+    if parsed_schedule(window).occurrences is None or len(schedule) > 200:
+        return
     spec = build.hvpa().spec
     assert spec is not None
     spec = spec.model_copy(update={"maintenance_windows": (window,)})

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.schema.base import FieldError
-from hvpa.core.values.schedules import Recurring, Schedule, ScheduleError, parsed_schedule, zone_of
+from hvpa.core.values.schedules import Recurring, parsed_schedule
 
 
 def spec_problems(spec: HvpaSpec) -> tuple[FieldError, ...]:
@@ -28,18 +28,3 @@ def _problems(path: str, recurring: Recurring) -> Iterator[FieldError]:
         yield FieldError(f"{path}.schedule", parsed.schedule)
     if parsed.time_zone is not None:
         yield FieldError(f"{path}.timeZone", parsed.time_zone)
-
-
-def schedule_problem(text: str) -> str | None:
-    """Return why this is neither a cron expression of five fields nor an alias such as @daily that occurs at some time;
-    None if it is."""
-    try:
-        Schedule(text)
-    except ScheduleError as error:
-        return str(error)
-    return None
-
-
-def is_time_zone(name: str) -> bool:
-    """Return whether the IANA time zone database has a zone of this name."""
-    return zone_of(name) is not None

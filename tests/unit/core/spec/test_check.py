@@ -6,7 +6,8 @@ import pytest
 
 from builders import build
 from hvpa.api.schema.cron import FIELDS
-from hvpa.core.spec.check import is_time_zone, schedule_problem, spec_problems
+from hvpa.core.spec.check import spec_problems
+from hvpa.core.values.schedules import Schedule, ScheduleError, zone_of
 
 
 @pytest.mark.parametrize(
@@ -14,7 +15,7 @@ from hvpa.core.spec.check import is_time_zone, schedule_problem, spec_problems
     ["0 22 * * *", "*/15 * * * *", "0 2 * * MON-FRI", "0 0 1 1,7 *", "@daily", "@hourly", "0 3 * * FRI#2"],
 )
 def test_cron_expressions_of_five_fields_and_aliases_are_schedules(schedule: str) -> None:
-    assert schedule_problem(schedule) is None
+    Schedule(schedule)
 
 
 ZONES = ("UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5")
@@ -23,7 +24,7 @@ NO_ZONES = ("Europe/Atlantis", "CEST+1x/", "../etc/passwd", "Europe", "", "Ameri
 
 @pytest.mark.parametrize("name", [*ZONES, *NO_ZONES])
 def test_names_of_the_iana_database_are_time_zones(name: str) -> None:
-    assert is_time_zone(name) is (name in ZONES)
+    assert (zone_of(name) is not None) is (name in ZONES)
 
 
 NO_FIVE_FIELDS = ("0 22 * *", "0\u00a00 * * *", "0 0 22 * * *", "0 0 22 * * * 2026", "every day")
@@ -48,9 +49,9 @@ NO_FIVE_FIELDS = ("0 22 * *", "0\u00a00 * * *", "0 0 22 * * *", "0 0 22 * * * 20
     ],
 )
 def test_the_reason_names_the_field_that_is_wrong(schedule: str, reason: str) -> None:
-    problem = schedule_problem(schedule)
-    assert problem is not None
-    assert problem.startswith(reason)
+    with pytest.raises(ScheduleError) as refused:
+        Schedule(schedule)
+    assert str(refused.value).startswith(reason)
 
 
 def test_problems_name_their_field() -> None:
