@@ -92,8 +92,9 @@ e2e: venv venv-docs control-plane chromium
 endif
 
 .PHONY: node
-node: venv control-plane ## run the end-to-end tests on a real node (kubelet, containerd, runc; needs Linux, root, cgroup v1)
-	@$(PY) -m pytest tests/e2e/node $(PYTEST_ARGS)
+node: venv control-plane chromium ## run all end-to-end tests on a real node, also the long ones (needs Linux, root, cgroup v1)
+	@$(PY) -m pytest tests/e2e/node tests/e2e/full/test_tutorial.py tests/e2e/full/test_first_day.py \
+		--at-length -k "not simulated" $(PYTEST_ARGS)
 
 .PHONY: facts
 facts: venv control-plane ## measure how kubelets treat running pods, real and simulated (FACTS_ARGS=--write: update the docs)

@@ -33,6 +33,7 @@ _TAIL_LINES = 10
 _OWN_TAIL_LINES = 60
 EXTERNAL = "HVPA_E2E_KUBECONFIG"
 _OWNED = "owned_cluster"
+_AT_LENGTH = "at_length"
 _OURS = "test-"
 """What the names of the tests' namespaces begin with."""
 
@@ -162,18 +163,30 @@ def _namespace(cluster: Cluster) -> Iterator[str]:
         cluster.api.delete("Namespace", name)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make node` runs all tests of real nodes, `make test` those that find most in two minutes."""
+    parser.addoption(
+        "--at-length", action="store_true", help="also run tests that take minutes on a real node"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker that keeps a test off clusters not started by the tests; judge the operator's rights at the
     end where the clusters are our own."""
     config.addinivalue_line(
         "markers", f"{_OWNED}: needs a control plane that the tests start themselves (its load, faults, log)"
     )
+    config.addinivalue_line("markers", f"{_AT_LENGTH}: takes minutes on a real node: only in `make node`")
     if not os.environ.get(EXTERNAL):
         whole_run.watch(config)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a control plane of our own where another cluster was named."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what needs a control plane of our own where another cluster was named, and drop what takes long."""
+    if not config.getoption("--at-length"):
+        long = [item for item in items if item.get_closest_marker(_AT_LENGTH)]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
     if os.environ.get(EXTERNAL):
         for item in items:
             if item.get_closest_marker(_OWNED):

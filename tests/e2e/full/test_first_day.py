@@ -67,7 +67,7 @@ class Day:
         return text
 
 
-@pytest.fixture(params=["simulated", "real"])
+@pytest.fixture(params=["simulated", pytest.param("real", marks=pytest.mark.at_length)])
 def day(request: pytest.FixtureRequest, helm: Path, prometheus: Programs, tmp_path: Path) -> Iterator[Day]:
     """A control plane with the shop, a Prometheus, and shells that know both."""
     port, metrics = free_port(), free_port()

@@ -79,7 +79,7 @@ class Tutorial:
         }
 
 
-@pytest.fixture(params=["simulated", "real"])
+@pytest.fixture(params=["simulated", pytest.param("real", marks=pytest.mark.at_length)])
 def tutorial(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tutorial]:
     """Shells after the page's first block: a control plane runs, an operator, and the sample is applied."""
     if request.param == "real" and (reason := why_simulated()):

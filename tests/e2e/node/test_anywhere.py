@@ -12,7 +12,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY
 from tests.e2e.conftest import EXTERNAL
 
-pytestmark = pytest.mark.owned_cluster
+pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
 
 
 def test_the_scenarios_pass_with_a_kubeconfig_alone(node_cluster: ControlPlane) -> None:

@@ -55,7 +55,9 @@ def node_cluster(
         yield owned
 
 
-@pytest.fixture(scope="module", params=["make deploy", "helm install"])
+@pytest.fixture(
+    scope="module", params=["make deploy", pytest.param("helm install", marks=pytest.mark.at_length)]
+)
 def operators(request: pytest.FixtureRequest, node_cluster: ControlPlane, helm: Path) -> Iterator[Operators]:
     """The operator, installed; its two replicas are available."""
     if request.param == "make deploy":

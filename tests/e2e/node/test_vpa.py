@@ -10,7 +10,7 @@ from localcluster.vpa import VpaActs
 from localcluster.workloads.load import is_ready
 from localcluster.workloads.real_pods import RealPods, asked, status
 
-pytestmark = pytest.mark.owned_cluster
+pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
 
 
 def test_running_pods_are_resized_and_new_ones_begin_with_the_size(
