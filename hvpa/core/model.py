@@ -243,6 +243,8 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     template's memory, and when this last happened."""
     living: int = 0
     """Pods that run or will run."""
+    containers: frozenset[str] = frozenset()
+    """Names of their containers and native sidecars."""
     unlike: Mapping[frozenset[ResourceKey], int] = msgspec.field(default_factory=dict)
     """Number of living pods whose requests or limits differ from the template, by the container resources that
     differ."""
@@ -266,8 +268,6 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """The pods by size."""
     totals: Mapping[Resource, PodTotal] = msgspec.field(default_factory=dict)
     """The requests of a whole pod."""
-    containers: frozenset[str] = frozenset()
-    """Names of containers and native sidecars."""
     ready_since: tuple[dt.datetime, ...] = ()
     """When each ready pod became ready, in order."""
 

@@ -22,6 +22,7 @@ from hvpa.core.recommenders.estimate import (
     Readings,
     estimate_replicas,
     is_never_stale,
+    least_by_limits,
     measured_from,
     metric_demands,
     readings_of,
@@ -140,7 +141,7 @@ def trusted_replicas(
         return structs.replace(
             _unknown_replicas(hpa, observation, bounds, problem, clock), scale_replicas=inside
         )
-    asked = _whole_replicas(hpa, observation, bounds, estimate, is_never_stale(readings), clock)
+    asked = _whole_replicas(hpa, observation, bounds, estimate, readings, clock)
     assert asked.replicas is not None
     replicas = with_unproven(observation, asked.replicas, clock)
     desired = structs.replace(asked, replicas=replicas)
@@ -205,10 +206,14 @@ def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDem
 
 
 def _whole_replicas(
-    hpa: Hpa, observation: ScalableObservation, bounds: Bounds, estimate: int, never_stale: bool, clock: Clock
+    hpa: Hpa,
+    observation: ScalableObservation,
+    bounds: Bounds,
+    estimate: int,
+    readings: Readings,
+    clock: Clock,
 ) -> DesiredReplicas:
-    """Return the desired replicas without the demand of each metric. `estimate` is HVPA's own, and `never_stale` is the
-    result of `is_never_stale`."""
+    """Return the desired replicas without the demand of each metric. `estimate` is HVPA's own."""
     present, scale_replicas = observation.workload.spec.replicas, observation.spec.replicas
     measured, corrected = estimate, observation.horizontal.correction
     # Unless minReplicas is 0, 0 means that the HPA has not decided yet.
@@ -220,8 +225,9 @@ def _whole_replicas(
         # The measurement is of the pods before the change, so the last trusted count for them still holds.
         estimate = max(estimate, min(asked, last_recommended(observation)))
     estimate = bounds.clamp(estimate)
-    low, high = min(present, estimate), max(present, estimate)
-    if observation.spec.joint and asked > high and never_stale:
+    by_limits = bounds.clamp(least_by_limits(observation, readings))
+    low, high = max(by_limits, min(present, estimate)), max(present, estimate)
+    if observation.spec.joint and asked > high and is_never_stale(readings):
         high = asked  # it is a count of other pods, so `present` does not limit it; the HPA may be slow to scale in
     trusted = bounds.clamp(min(max(asked, low), high))
     limited = condition(hpa.status.conditions, "ScalingLimited")
@@ -234,6 +240,7 @@ def _whole_replicas(
     # If `spec.replicas` differs from the HPA's status, the HPA has yet to read or report it.
     if (
         inside is not None
+        or trusted == by_limits
         or scale_replicas != asked
         or (observation.spec.joint and _is_measuring(observation, clock))
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
@@ -23,11 +24,13 @@ from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity
 from hvpa.core.model import ObservedState, ScalableObservation, ScalableState, Settings
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.tuning import PINNED_PERCENT, VPA_PERCENT
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import amount_of
+from hvpa.core.workload.containers import amount_of, present_resources
 from hvpa.core.workload.rollout import STARTS_FOR
 
 _NO_SOURCE = MetricSource()
+_OF_RESOURCES = ("Resource", "ContainerResource")
 MICRO = 1_000_000
 """Fractions of pods are counted in millionths."""
 MOST_PODS = 2**31 * MICRO
@@ -79,6 +82,8 @@ class Reading(NamedTuple):
     current: MetricValue
     have: int
     wanted: int
+    of_limit: Fraction | None = None
+    """Mean usage relative to `PINNED_PERCENT` of the pods' CPU limits; None if they have none, and for `Trajectory`."""
 
     @property
     def is_tolerated(self) -> bool:
@@ -100,6 +105,10 @@ class Reading(NamedTuple):
     @property
     def label(self) -> str:
         """The metric in words."""
+        return f"{self._name} (at the limit)" if (self.of_limit or 0) >= 1 else self._name
+
+    @property
+    def _name(self) -> str:
         if self.metric.type == "ContainerResource":
             return f"{self.source.name} of {self.source.container}"
         return self.source.name or f"{self.metric.type} {self.source.metric.name}"
@@ -134,8 +143,25 @@ def readings_of(observation: ScalableObservation, hpa: Hpa, clock: Clock) -> Rea
             readings.append(None)
             continue
         reading = Reading(metric, source, tolerances, value.current, *ratio)
+        if behavior.scale_up is None or behavior.scale_up.select_policy != "Disabled":
+            reading = _limited(reading, observation)
         readings.append(None if are_new and not reading.is_of_status else reading)
     return readings
+
+
+def _limited(reading: Reading, observation: ScalableObservation) -> Reading:
+    """Return the reading with `of_limit`. Example: pods with a limit of 500m that use 490m are at 1, with 245m at 1/2.
+    `Trajectory` has `boosted` for pods at their limits."""
+    source = reading.source
+    if observation.spec.joint or source.name != "cpu" or reading.metric.type not in _OF_RESOURCES:
+        return reading
+    used = amount_of("cpu", reading.current.average_value)
+    resources = present_resources(observation.workload.spec.template.spec.containers)
+    names = {source.container} if source.container else {*resources, *observation.pods.containers}
+    limits = [resources[name].limits.get("cpu", 0) if name in resources else 0 for name in names]
+    if not used or not all(limits):
+        return reading
+    return reading._replace(of_limit=Fraction(used * 100, sum(limits) * PINNED_PERCENT))
 
 
 def measured_from(observation: ScalableObservation, clock: Clock) -> dt.datetime | None:
@@ -184,6 +210,29 @@ def is_never_stale(readings: Readings) -> bool:
     return all(
         reading is not None and reading.is_absolute and not reading.is_tolerated for reading in readings
     )
+
+
+def least_by_limits(observation: ScalableState, readings: Readings) -> int:
+    """Return the replicas that the pods' CPU limits require; 0 if the HPA sees their demand (docs/decisions/0075).
+
+    The demand of pods at their limits counts as 15 percent more, as for the VPA. If pods reach their limits within the
+    HPA's tolerance, no pods are removed that would bring the others as close to their limits.
+
+    Example: request and limit are 500m, and the target is 95 percent. Pods use at most 500m, which is 5 percent above
+    the target, and the HPA tolerates 10. 20 pods that use 500m become 23. If they use 400m, 18 stay, and use 444m each.
+    """
+    return max([_by_limit(reading, observation) for reading in readings if reading is not None], default=0)
+
+
+def _by_limit(reading: Reading, observation: ScalableState) -> int:
+    if not reading.of_limit:
+        return 0
+    present, outside = observation.workload.spec.replicas, 1 + reading.tolerances[0]
+    if reading.of_limit >= 1:
+        return ceil_div(present * VPA_PERCENT, 100)
+    if Fraction(reading.have, reading.wanted) / reading.of_limit > outside:
+        return 0
+    return min(present, math.ceil(present * reading.of_limit * outside))
 
 
 def metric_demands(
@@ -266,7 +315,7 @@ def _proposal(reading: Reading, observation: ScalableObservation, hpa: Hpa, cloc
     """Return the count for a metric. The HPA finds pods by labels alone, so pods of other owners count here too.
     Example: a Job's pod has the labels of a Deployment with 4 pods; the HPA counts 5."""
     if reading.is_tolerated:
-        return observation.workload.spec.replicas
+        return max(observation.workload.spec.replicas, _by_limit(reading, observation))
     counted, pods = _counted_pods(reading, observation, clock), observation.pods
     if not observation.spec.joint:
         # At most the number of pods at the time of the measurement.
@@ -274,7 +323,7 @@ def _proposal(reading: Reading, observation: ScalableObservation, hpa: Hpa, cloc
     if not reading.is_of_status:
         of_ready = reading.source.name == "cpu" or reading.metric.type in ("Object", "External")
         counted += pods.others_ready if of_ready else pods.others_running
-    return ceil_div(reading.have * counted, reading.wanted)
+    return max(_by_limit(reading, observation), ceil_div(reading.have * counted, reading.wanted))
 
 
 def _identity(metric: Metric) -> tuple[object, ...]:

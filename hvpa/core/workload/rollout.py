@@ -271,7 +271,8 @@ def _measured_from(pod: Pod) -> dt.datetime:
 
 
 def _template_differences(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, Any]:
-    """Returns fields of PodsSeen: the number of pods, and of pods whose resources differ from the template."""
+    """Returns fields of PodsSeen: the pods' containers, the number of pods, and of pods whose resources differ from the
+    template."""
     living = [pod for pod in pods if is_living(pod)]
     wanted = [(container.name, texts(container.resources), container.resources) for container in template]
     known: dict[tuple[Texts, Texts | None], tuple[Resource, ...]] = {}
@@ -303,10 +304,18 @@ def _template_differences(pods: Iterable[Pod], template: Sequence[Container]) ->
         )
 
     # The local cache stores equal specs once, and most pods of a workload are equal.
-    by_spec = {key: unlike(pod) for key, pod in {id(pod.spec): pod for pod in living}.items()}
+    specs = {id(pod.spec): pod for pod in living}
+    by_spec = {key: unlike(pod) for key, pod in specs.items()}
     counts = Counter([by_spec[id(pod.spec)] for pod in living])
     return {
         "living": len(living),
+        "containers": frozenset(
+            [
+                container.name
+                for pod in specs.values()
+                for container in (*pod.spec.containers, *sidecars(pod.spec))
+            ]
+        ),
         "unlike": {keys(differences): counts[differences] for differences in counts if any(differences)}
         or _NOTHING,
     }
@@ -341,7 +350,6 @@ def _requested_sizes(pods: Iterable[Pod]) -> dict[str, Any]:
         "sizes": sizes,
         "shapes": tuple(shapes.values()),
         "totals": {resource: _total(_of_ready_pods(entries)) for resource, entries in totals.items()},
-        "containers": frozenset(containers),
     }
 
 
