@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.trajectory import Trajectory
+from hvpa.api.hvpa.trajectory import Trajectory, TrajectoryInterval
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.path.build import ResourceInterval, path_of_intervals, path_of_weights
 from hvpa.core.path.curve import NONE, Margin, SizeBounds
 from hvpa.core.path.path import DEFAULT_OVERLAP, Path, ResourceKey
-from hvpa.core.values.arithmetic import UNIT, RequestBounds, ceil_div
+from hvpa.core.values.arithmetic import UNIT, ceil_div
+from hvpa.core.values.tuning import LEAST_SIZE
 from hvpa.core.values.weight import Bounds, weight_intervals
 from hvpa.core.workload.containers import ContainerResource
 
@@ -54,10 +55,7 @@ def path_of(
 ) -> Path:
     """Return the path of these container resources. `first`: their first requests."""
     reserve, intervals = reserves(spec, first), trajectory_of(spec).intervals
-    bounds_of = tuple(
-        (item.key, _size_bounds(item.bounds, first[item.key], item.resource, reserve.get(item.key, NONE)))
-        for item in items
-    )
+    bounds_of = tuple((item.key, _size_bounds(item, first[item.key], intervals, reserve)) for item in items)
     if not intervals:
         return path_of_weights(weight_intervals(spec, vertical_only), counts, bounds_of)
     totals = _totals(first)
@@ -86,14 +84,22 @@ def _resource_intervals(
     )
 
 
-def _size_bounds(bounds: RequestBounds, first: int, resource: Resource, reserve: Margin) -> SizeBounds:
+def _size_bounds(
+    item: ContainerResource,
+    first: int,
+    intervals: Sequence[TrajectoryInterval],
+    reserve: Mapping[ResourceKey, Margin],
+) -> SizeBounds:
+    """Return the bounds of a size. A size is never 0, which has no utilization; `intervals` may have small sizes."""
+    bounds, resource = item.bounds, item.resource
+    least = 1 if intervals else max(1, min(first, LEAST_SIZE[resource]))
     ends = [bound for bound in (bounds.upper, bounds.fixed_limit) if bound is not None]
     return SizeBounds(
         base=max(first, bounds.lower or 0),
-        lower=bounds.lower or 0,
+        lower=bounds.lower or least,
         upper=max(1, min(ends)) if ends else None,
         unit=UNIT[resource],
-        reserve=reserve,
+        reserve=reserve.get(item.key, NONE),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builders import build
 from builders.build import GIB, NOW, at, stamp
@@ -312,6 +314,35 @@ def test_the_same_target_is_not_taken_twice() -> None:
 )
 def test_a_request_moves_with_its_target_by_the_weight(target: str, expected: int) -> None:
     assert requests(again(applied(seen({"cpu": "2"})), target, at(minutes=1)))["cpu"] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "expected"),
+    [
+        pytest.param("3", "2400m", 1700, id="1 - 0.6 x 0.5 is less than 2.4 x 0.5: 1 + 1.4 x 0.5"),
+        pytest.param("8", "2", 1500, id="1 - 6 x 0.5 is negative: 1 + 1 x 0.5"),
+        pytest.param("8", "400m", 700, id="also further down"),
+    ],
+)
+def test_a_request_that_does_not_fit_its_target_is_blended_again(
+    before: str, target: str, expected: int
+) -> None:
+    """The request was 4.5 cores after its step from 8 cores; an OOM, a limit or a rollback has since made it 1 core."""
+    assert requests(build.decided(seen({"cpu": target}, status=blended(before, 50))))["cpu"] == expected
+
+
+@given(
+    before=st.integers(1, 10_000_000),
+    target=st.integers(1, 10_000_000),
+    request=st.integers(1, 10_000_000),
+    weight=st.integers(1, 99),
+)
+def test_no_history_of_targets_makes_a_request_less_than_its_target_by_weight(
+    before: int, target: int, request: int, weight: int
+) -> None:
+    status = blended(f"{before}m", weight, f"{request}m")
+    objects = seen({"cpu": f"{target}m"}, [app(f"{request}m")], weight, status=status)
+    assert requests(build.decided(objects))["cpu"] * 100 >= min(100 * request, target * weight)
 
 
 def test_min_change_holds_a_target_that_has_moved_a_little_further() -> None:

@@ -80,10 +80,22 @@ def test_trajectory_base_resources_per_replica_are_shared_by_containers() -> Non
 
 
 def test_the_path_begins_at_the_larger_of_min_allowed_and_the_request_at_first_sight() -> None:
-    assert size_bounds() == SizeBounds(base=600)
+    assert size_bounds() == SizeBounds(base=600, lower=25)
     assert size_bounds(lower=100) == SizeBounds(base=600, lower=100)
     assert size_bounds(lower=700) == SizeBounds(base=700, lower=700)
-    assert size_bounds(upper=900) == SizeBounds(base=600, upper=900)
+    assert size_bounds(upper=900) == SizeBounds(base=600, lower=25, upper=900)
+
+
+@pytest.mark.parametrize(("first", "lower"), [(600, 25), (25, 25), (10, 10), (0, 1)])
+def test_without_min_allowed_an_idle_pod_keeps_25m_or_its_smaller_first_request(
+    first: int, lower: int
+) -> None:
+    """A request of 0 has no utilization, and the HPA would have no metrics."""
+    assert size_bounds(first=first).lower == lower
+
+
+def test_min_allowed_may_be_lower_than_that() -> None:
+    assert size_bounds(lower=5).lower == 5
 
 
 def test_a_limit_that_stays_put_is_the_end_as_well() -> None:

@@ -54,14 +54,14 @@ class Case:
         """The capacity above which replicas are taken away."""
         return max(demand + self.overlap[0], demand / (1 - self.overlap[1] / 100))
 
-    def path_sizes(self, view: JointView, name: str) -> list[int]:
+    def path_sizes(self, found: JointView, name: str) -> list[int]:
         """The sizes of a container's CPU on the path, at all counts that the overlap allows for the usual demand."""
-        usual = {item.key: item.usual for item in view.items if item.usual is not None}
-        assert view.usual is not None
+        usual = {one.key: one.usual for one in found.items if one.usual is not None}
+        assert found.usual is not None
         margin = Margin(*self.overlap)
         margins: dict[Resource, Margin] = {"cpu": margin, "memory": Margin(percentage=self.overlap[1])}
-        counts = range(view.path.count(usual), view.path.count_in(usual, margins) + 1)
-        return [view.path.sizes(count, usual)[ResourceKey(name, "cpu")] for count in counts]
+        counts = range(found.path.count(usual), found.path.count_in(usual, margins) + 1)
+        return [found.path.sizes(count, usual)[ResourceKey(name, "cpu")] for count in counts]
 
     def near(self, size: int) -> float:
         """How far off a size may be that is left alone."""
@@ -75,15 +75,15 @@ def paths(draw: st.DrawFn, upper: int) -> tuple[dict[str, Any], bool, int | None
     """How to grow, in a spec's fields; whether there are vertical stretches; and the largest pod (None: no end)."""
     if draw(st.integers(0, 2)) == 0:
         counts = sorted(draw(st.sets(st.integers(1, upper), min_size=1, max_size=4)))
-        cpu, intervals = 0, []
+        cpu, found = 0, []
         for count in counts:
             cpu += draw(st.integers(200, 3000))
             modes = st.sampled_from(["linear", "linear", "horizontalOnly"])
-            intervals.append(
+            found.append(
                 {"maxReplicas": count, "maxResources": {"cpu": f"{cpu}m"}, "extrapolation": draw(modes)}
             )
         # What lies beyond the last count is a vertical stretch.
-        fields = {"trajectory": {"intervals": intervals}, "weightBasedScalingIntervals": None}
+        fields = {"trajectory": {"intervals": found}, "weightBasedScalingIntervals": None}
         return fields, counts[-1] < upper, cpu
     starts = sorted(draw(st.sets(st.integers(2, upper), max_size=2)) | {1})
     weights = [draw(st.sampled_from([0, 20, 30, 50, 67, 80, 100])) for _ in starts]
@@ -112,10 +112,10 @@ def cases(draw: st.DrawFn) -> Case:
         usual[name] = {"cpu": draw(st.integers(100, 30_000)), "memory": draw(st.integers(64, 40_000)) * MIB}
     most = draw(st.none() | st.integers(2000, 8000))
     policies: list[dict[str, Any]] = [
-        {"containerName": name, "minAllowed": amounts({"cpu": size["cpu"]})} for name, size in first.items()
+        {"containerName": name, "minAllowed": amounts({"cpu": one["cpu"]})} for name, one in first.items()
     ]
     if most is not None:
-        policies = [policy | {"maxAllowed": amounts({"cpu": most})} for policy in policies]
+        policies = [one | {"maxAllowed": amounts({"cpu": most})} for one in policies]
     trajectory = {
         **fields.get("trajectory", {}),
         "overlap": {"cpu": _margin(overlap), "memory": {"percentage": overlap[1]}},
@@ -129,7 +129,7 @@ def cases(draw: st.DrawFn) -> Case:
         "vpa": {**_ANY_CHANGE, "template": {"spec": {"resourcePolicy": {"containerPolicies": policies}}}},
     }
     absolute = draw(st.booleans())
-    target = min(sum(size["cpu"] for size in first.values()), 700) if absolute else 80
+    target = min(sum(one["cpu"] for one in first.values()), 700) if absolute else 80
     if most is not None:
         ends = most * len(names) if ends is None else min(ends, most * len(names))
     return Case(Setup(spec, usual, first, target, absolute, base), overlap, ends, has_vertical_stretches)
@@ -180,7 +180,7 @@ def check_band(case: Case, loop: JointLoop, demand: int) -> None:
     work = case.setup.work(loop.sizes)
     capacity = loop.replicas * work
     is_end = loop.replicas == upper or case.has_vertical_stretches
-    near = sum(case.near(size["cpu"]) for size in loop.sizes.values()) if is_end else 0
+    near = sum(case.near(one["cpu"]) for one in loop.sizes.values()) if is_end else 0
     if loop.replicas < upper or case.most is None:
         least = min(demand / TOLERANCE, demand - near * loop.replicas)
         assert capacity + 2 * loop.replicas >= least, (loop.state, demand)
@@ -190,11 +190,11 @@ def check_band(case: Case, loop: JointLoop, demand: int) -> None:
 
 @given(loops(), histories(), demands(), st.sampled_from(["both", "hpa", "vpa"]))
 def test_at_rest_capacity_is_in_the_band_and_deciding_again_changes_nothing(
-    case_and_loop: tuple[Case, JointLoop], history: list[int], demand: int, ahead: str
+    seen: tuple[Case, JointLoop], history: list[int], demand: int, ahead: str
 ) -> None:
     """Whichever recommender is `ahead` in measuring anew; also from the status that the API server stored, and for as
     long as nothing happens."""
-    case, loop = case_and_loop
+    case, loop = seen
     for past in history:
         loop.rest(past)
         check_band(case, loop, past)
@@ -226,12 +226,12 @@ def test_at_rest_capacity_is_in_the_band_and_deciding_again_changes_nothing(
     demands(),
 )
 def test_the_same_demand_ends_in_the_same_band_whatever_was_before(
-    case_and_loop: tuple[Case, JointLoop], replicas: int, cpu: int, histories: list[list[int]], demand: int
+    seen: tuple[Case, JointLoop], replicas: int, cpu: int, histories: list[list[int]], demand: int
 ) -> None:
     """Sizes differ by what is left alone, and counts by what that and the band of the capacity make of it."""
-    case, first = case_and_loop
+    case, first = seen
     assume(not case.has_vertical_stretches)
-    sizes: dict[str, dict[Resource, int]] = {name: {**size, "cpu": cpu} for name, size in first.sizes.items()}
+    sizes: dict[str, dict[Resource, int]] = {name: {**one, "cpu": cpu} for name, one in first.sizes.items()}
     lower, upper = case.setup.bounds
     second = twin(first, min(max(replicas, lower), upper), sizes)
     for loop, history in zip((first, second), histories, strict=True):
@@ -240,8 +240,8 @@ def test_the_same_demand_ends_in_the_same_band_whatever_was_before(
     usual = first.decisions[-1].joint
     assert usual is not None
     assert usual.usual is not None
-    for name, size in first.sizes.items():
-        here, there = size["cpu"], second.sizes[name]["cpu"]
+    for name, found in first.sizes.items():
+        here, there = found["cpu"], second.sizes[name]["cpu"]
         apart = 2 * case.near(here) + 2 * case.near(there) + 1
         ends = case.path_sizes(usual, name)
         assert abs(here - there) <= apart + max(ends) - min(ends), (first.state, second.state)
@@ -272,9 +272,9 @@ def test_what_measurements_are_rounded_by_replaces_no_pods() -> None:
 
 @given(loops(), histories(), demands(), demands())
 def test_more_demand_never_takes_less(
-    case_and_loop: tuple[Case, JointLoop], history: list[int], demand: int, more: int
+    seen: tuple[Case, JointLoop], history: list[int], demand: int, more: int
 ) -> None:
-    case, loop = case_and_loop
+    case, loop = seen
     for past in history:
         loop.rest(past)
     demand, more = sorted((demand, more))
@@ -287,7 +287,7 @@ def test_more_demand_never_takes_less(
     assert little.joint is not None
     assert much.joint is not None
     few, many = little.joint.wanted, much.joint.wanted
-    works = [loop.setup.work(requests(point.sizes)) * point.replicas for point in (few, many)]
+    works = [loop.setup.work(requests(one.sizes)) * one.replicas for one in (few, many)]
     assert works[0] <= works[1] * GRAIN + many.replicas
     # A vertical stretch ends where another replica takes a part of the load from pods that have grown.
     if few.replicas == many.replicas or not case.has_vertical_stretches:
@@ -297,12 +297,12 @@ def test_more_demand_never_takes_less(
 # --- the way ---------------------------------------------------------------------------------------------------------
 @given(loops(), histories(), demands())
 def test_pods_are_replaced_once_for_one_decision(
-    case_and_loop: tuple[Case, JointLoop], history: list[int], demand: int
+    seen: tuple[Case, JointLoop], history: list[int], demand: int
 ) -> None:
     """While the reported demand stays, sizes change once, and once more where only larger pods serve what the HPA
     measures of all that there may be; and while pods are replaced, not at all. (Without any overlap, each rounding
     of a measurement is a reason.)"""
-    case, loop = case_and_loop
+    case, loop = seen
     assume(case.overlap != (0, 0))
     for past in history:
         loop.rest(past)
@@ -329,11 +329,11 @@ _HOLDS: tuple[dict[str, Any], ...] = (
 
 @given(loops(), histories(), demands(), st.sampled_from(_HOLDS))
 def test_on_the_way_there_are_always_enough_pods(
-    case_and_loop: tuple[Case, JointLoop], history: list[int], demand: int, hold: dict[str, Any]
+    seen: tuple[Case, JointLoop], history: list[int], demand: int, hold: dict[str, Any]
 ) -> None:
     """Of old and new pods the smaller ones count: both are there while pods are replaced. So many as there were, or as
     the demand takes, there are at each time, and where more are held back as well."""
-    case, loop = case_and_loop
+    case, loop = seen
     assume(case.most is None or loop.request <= case.most)
     spec = {**loop.setup.spec, "hpa": {**loop.setup.spec["hpa"], "scaleUp": hold}}
     loop = twin(replace(loop, setup=replace(loop.setup, spec=spec)), *loop.state)
@@ -341,7 +341,7 @@ def test_on_the_way_there_are_always_enough_pods(
         loop.rest(past)
     for _ in range(12):
         before = loop.capacity
-        old = {name: dict(size) for name, size in loop.sizes.items()}
+        old = {name: dict(one) for name, one in loop.sizes.items()}
         changed = loop.step(demand)
         least = loop.replicas * min(case.setup.work(old), case.setup.work(loop.sizes))
         assert least + 2 * loop.replicas >= min(before, demand / TOLERANCE), (old, loop.state)
@@ -356,7 +356,7 @@ _PERCENT = st.sampled_from([0, 1, 50, 80, 150, 10**6])
 
 
 def _resources(cpu: str | None, memory: str | None) -> dict[str, str]:
-    return {name: amount for name, amount in (("cpu", cpu), ("memory", memory)) if amount is not None}
+    return {name: one for name, one in (("cpu", cpu), ("memory", memory)) if one is not None}
 
 
 _SIZES = st.builds(_resources, _CPUS, _MEMORIES)
@@ -384,9 +384,9 @@ def metrics(draw: st.DrawFn) -> Reading:
     return {"type": kind, field: {**name, "target": wanted}}, reported, Fraction(1)
 
 
-def _measures(reading: Reading) -> tuple[object, ...]:
+def _measures(one: Reading) -> tuple[object, ...]:
     """What a metric measures: of two that measure the same, the status does not say which one it reports."""
-    source = reading[0].get("resource") or reading[0].get("containerResource") or {}
+    source = one[0].get("resource") or one[0].get("containerResource") or {}
     return source.get("name"), source.get("container")
 
 
@@ -415,10 +415,7 @@ def observed(draw: st.DrawFn) -> dict[str, Any]:
 
 def outcome(decision: Decision) -> tuple[object, ...]:
     """What is set, in no order."""
-    sizes = {
-        name: (dict(container.requests), dict(container.limits))
-        for name, container in decision.containers.items()
-    }
+    sizes = {name: (dict(one.requests), dict(one.limits)) for name, one in decision.containers.items()}
     return (
         decision.replicas and decision.replicas.target,
         sizes,
@@ -428,12 +425,11 @@ def outcome(decision: Decision) -> tuple[object, ...]:
 
 @given(observed(), st.booleans(), st.randoms(use_true_random=False))
 def test_any_numbers_are_decided_on_and_in_any_order_likewise(
-    arguments: dict[str, Any], resizes: bool, random: Random
+    seen: dict[str, Any], resizes: bool, random: Random
 ) -> None:
-    first = build.decided(state(**arguments), resizes=resizes)
+    first = build.decided(state(**seen), resizes=resizes)
     other: dict[str, Any] = {
-        name: random.sample(argument, len(argument)) if isinstance(argument, list) else argument
-        for name, argument in arguments.items()
+        name: random.sample(one, len(one)) if isinstance(one, list) else one for name, one in seen.items()
     }
     assert outcome(build.decided(state(**other), resizes=resizes)) == outcome(first)
 
@@ -453,8 +449,8 @@ def test_no_replica_goes_that_the_pods_own_sizes_need(
     pods = [build.pod(f"web-{index}", containers=[app(f"{size}m")]) for index, size in enumerate(sizes)]
     spec = {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
     status = {"axes": {"vertical": {**wanted_down(7), "base": {"app": {"cpu": "1"}}}}}
-    objects = one_core(len(sizes), f"{used}m", f"{target}m", spec, f"{template}m", status=status, pods=pods)
-    decision = build.decided(objects, resizes=resizes)
+    seen = one_core(len(sizes), f"{used}m", f"{target}m", spec, f"{template}m", status=status, pods=pods)
+    decision = build.decided(seen, resizes=resizes)
     assert decision.replicas is not None
     count, request = decision.replicas.target, decision.containers["app"].requests["cpu"]
     if count < len(sizes):
@@ -472,12 +468,12 @@ def test_what_no_metric_measures_has_one_size_whatever_the_metrics_say(
     replicas: int, target: str, used: list[int], queues: list[int], weight: int
 ) -> None:
     """In place: where pods are replaced for something else, small changes go along."""
-    sizes = []
+    found = []
     for cpu, queue in zip(used, queues, strict=True):
         readings = [value("cpu", "1", f"{cpu}m"), external("10", str(queue))]
         spec = {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
         status = {"axes": {"vertical": wanted_down(7, "memory")}}
         targets = {"app": {"cpu": "1", "memory": target}}
-        objects = state(replicas, [app("1", "1Gi")], readings, targets, spec, status=status)
-        sizes.append(build.decided(objects, resizes=True).containers["app"].requests["memory"])
-    assert sizes[0] == sizes[1]
+        seen = state(replicas, [app("1", "1Gi")], readings, targets, spec, status=status)
+        found.append(build.decided(seen, resizes=True).containers["app"].requests["memory"])
+    assert found[0] == found[1]
