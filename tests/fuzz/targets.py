@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 import structlog
+from pydantic import ValidationError
 
 from builders import build
 from hvpa.api.hvpa.resource import read_hvpa, validate_manifest
@@ -78,8 +79,11 @@ def timestamp(data: bytes) -> None:
 def windows(data: bytes) -> None:
     """A schedule and a time zone are refused, or have a state at any time."""
     schedule, _, zone = _text(data[:300]).partition("|")
-    window = MaintenanceWindow(schedule=schedule, duration=dt.timedelta(hours=1), time_zone=zone or "UTC")
-    if parsed_schedule(window).occurrences is None or len(schedule) > 200:
+    try:
+        window = MaintenanceWindow(schedule=schedule, duration=dt.timedelta(hours=1), time_zone=zone or "UTC")
+    except ValidationError:
+        return
+    if parsed_schedule(window).occurrences is None:
         return
     spec = build.hvpa().spec
     assert spec is not None

@@ -32,61 +32,55 @@ pytestmark = pytest.mark.long
 APPLY = Limits(hvpa_modes=("Apply",))
 
 
-def changes(inputs: Objects, decision: Decision) -> set[tuple[str, ...]]:
+def changes(seen: Objects, decision: Decision) -> set[tuple[str, ...]]:
     """What a decision changes of the workload: `("replicas",)` and `(container, section, resource)`."""
     if decision.workload_patch is None:
         return set()
     body: Any = decision.workload_patch.body
-    changed_parts: set[tuple[str, ...]] = {("replicas",)} if "replicas" in body["spec"] else set()
+    found: set[tuple[str, ...]] = {("replicas",)} if "replicas" in body["spec"] else set()
     for container in body["spec"].get("template", {}).get("spec", {}).get("containers", []):
         for section, values in container["resources"].items():
-            changed_parts |= {(container["name"], section, resource) for resource in values}
-    return changed_parts
+            found |= {(container["name"], section, resource) for resource in values}
+    return found
 
 
-def requests_changed(inputs: Objects, decision: Decision) -> set[tuple[str, str]]:
-    return {
-        (change[0], change[2])
-        for change in changes(inputs, decision)
-        if len(change) == 3 and change[1] == "requests"
-    }
+def requests_changed(seen: Objects, decision: Decision) -> set[tuple[str, str]]:
+    return {(one[0], one[2]) for one in changes(seen, decision) if len(one) == 3 and one[1] == "requests"}
 
 
-def containers(inputs: Objects) -> list[Container]:
-    assert inputs.workload is not None
-    return inputs.workload.spec.template.spec.containers
+def containers(seen: Objects) -> list[Container]:
+    assert seen.workload is not None
+    return seen.workload.spec.template.spec.containers
 
 
-def starving(inputs: Objects) -> set[str]:
-    statuses = (status for pod in inputs.pods for status in pod.status.container_statuses)
-    return {status.name for status in statuses if status.last_state.terminated is not None}
+def starving(seen: Objects) -> set[str]:
+    statuses = (one for pod in seen.pods for one in pod.status.container_statuses)
+    return {one.name for one in statuses if one.last_state.terminated is not None}
 
 
 @given(objects())
 def test_the_same_or_equal_objects_give_the_same_decision_and_it_looks_again_in_the_future(
-    inputs: Objects,
+    seen: Objects,
 ) -> None:
     # Some of what is made of an object is remembered for that very object.
-    decision = build.decided(inputs)
-    assert decision == build.decided(inputs) == build.decided(copy.deepcopy(inputs))
+    decision = build.decided(seen)
+    assert decision == build.decided(seen) == build.decided(copy.deepcopy(seen))
     assert decision.recheck_after is None or decision.recheck_after > dt.timedelta(0)
 
 
 @given(objects(), objects(), st.booleans(), st.lists(st.integers(-3600, 4 * 3600), min_size=1, max_size=5))
 def test_what_is_remembered_changes_no_decision(
-    inputs: Objects, other: Objects, applied: bool, seconds: list[int]
+    seen: Objects, other: Objects, applied: bool, seconds: list[int]
 ) -> None:
     """Whatever was decided before: at each instant the decision is the one of an operator that has just started."""
     memo = Memo()
     if applied:
-        inputs = build.settled(inputs)
-    seen_objects = [inputs, replace(inputs, hpas=other.hpas), replace(inputs, vpas=other.vpas), inputs]
-    instants = [NOW, *(NOW + dt.timedelta(seconds=offset) for offset in seconds)]
+        seen = build.settled(seen)
+    seen_objects = [seen, replace(seen, hpas=other.hpas), replace(seen, vpas=other.vpas), seen]
+    instants = [NOW, *(NOW + dt.timedelta(seconds=one) for one in seconds)]
     forget_all()
-    decisions = [
-        build.decided(variant, instant, memo=memo) for instant in instants for variant in seen_objects
-    ]
-    for index, decision in enumerate(decisions):
+    found = [build.decided(one, instant, memo=memo) for instant in instants for one in seen_objects]
+    for index, decision in enumerate(found):
         forget_all()
         assert decision == build.decided(
             seen_objects[index % len(seen_objects)], instants[index // len(seen_objects)]
@@ -103,33 +97,33 @@ def _without_times(decision: Decision) -> tuple[object, ...]:
         decision.weight_ppm,
         decision.scale_replicas,
         decision.applied,
-        [(condition.type, condition.status, condition.reason) for condition in decision.status.conditions],
+        [(one.type, one.status, one.reason) for one in decision.status.conditions],
     )
 
 
 @given(objects(), st.floats(0, 1))
-def test_until_it_looks_again_time_alone_changes_nothing(inputs: Objects, part: float) -> None:
-    first = build.decided(inputs)
+def test_until_it_looks_again_time_alone_changes_nothing(seen: Objects, part: float) -> None:
+    first = build.decided(seen)
     later = NOW + (first.recheck_after or dt.timedelta(days=400)) * part * 0.999_999
     forget_all()
-    assert _without_times(build.decided(inputs, later)) == _without_times(first)
+    assert _without_times(build.decided(seen, later)) == _without_times(first)
 
 
 @given(objects(APPLY))
-def test_results_are_inside_their_bounds(inputs: Objects) -> None:
-    decision = build.decided(inputs)
+def test_results_are_inside_their_bounds(seen: Objects) -> None:
+    decision = build.decided(seen)
     assert decision.replicas is not None
-    spec = inputs.hvpa.spec
+    spec = seen.hvpa.spec
     assert spec is not None
     assert spec.hpa.template.spec is not None
-    if ("replicas",) in changes(inputs, decision):
+    if ("replicas",) in changes(seen, decision):
         least, most = spec.hpa.template.spec.min_replicas or 1, spec.hpa.template.spec.max_replicas
         assert least <= decision.replicas.target <= most
-    for name, resource in requests_changed(inputs, decision):
+    for name, resource in requests_changed(seen, decision):
         request = decision.containers[name].requests[resource]  # type: ignore[index]
         limit = decision.containers[name].limits.get(resource)  # type: ignore[call-overload]
         assert limit is None or request <= limit
-        policy = policies_by_name(policies(spec, inputs.vpas[0]))(name)
+        policy = policies_by_name(policies(spec, seen.vpas[0]))(name)
         upper, lower = amount(policy.max_allowed, resource), amount(policy.min_allowed, resource)  # type: ignore[arg-type]
         assert upper is None or request <= upper
         fixed = policy.controlled_values == "RequestsOnly" and limit == request
@@ -137,19 +131,19 @@ def test_results_are_inside_their_bounds(inputs: Objects) -> None:
 
 
 @given(objects())
-def test_a_patch_touches_only_what_is_governed(inputs: Objects) -> None:
-    decision = build.decided(inputs)
+def test_a_patch_touches_only_what_is_governed(seen: Objects) -> None:
+    decision = build.decided(seen)
     if decision.workload_patch is None:
         return
-    assert inputs.workload is not None
+    assert seen.workload is not None
     body: Any = decision.workload_patch.body
     assert set(body) == {"metadata", "spec"}
     assert set(body["metadata"]) == {"resourceVersion", "annotations"}
-    assert body["metadata"]["resourceVersion"] == inputs.workload.metadata.resource_version
+    assert body["metadata"]["resourceVersion"] == seen.workload.metadata.resource_version
     assert set(body["metadata"]["annotations"]) == {LAST_APPLIED}
     assert body["spec"]
     assert set(body["spec"]) <= {"replicas", "template"}
-    names = {pod_container.name for pod_container in containers(inputs)}
+    names = {one.name for one in containers(seen)}
     for container in body["spec"].get("template", {}).get("spec", {}).get("containers", []):
         assert set(container) == {"name", "resources"}
         assert container["name"] in names
@@ -158,32 +152,28 @@ def test_a_patch_touches_only_what_is_governed(inputs: Objects) -> None:
         for section, values in container["resources"].items():
             assert values
             assert set(values) <= set(RESOURCES)
-            present = next(
-                pod_container
-                for pod_container in containers(inputs)
-                if pod_container.name == container["name"]
-            ).resources
+            present = next(one for one in containers(seen) if one.name == container["name"]).resources
             assert section == "requests" or set(values) <= set(present.limits), (
                 "no limit is set where there was none"
             )
 
 
 @given(objects(APPLY))
-def test_a_decision_that_is_applied_is_not_made_again(inputs: Objects) -> None:
-    first = build.decided(inputs)
-    after = build.apply(inputs, first)
+def test_a_decision_that_is_applied_is_not_made_again(seen: Objects) -> None:
+    first = build.decided(seen)
+    after = build.apply(seen, first)
     unfinished = after
-    if after.workload is not None and inputs.workload is not None:
+    if after.workload is not None and seen.workload is not None:
         unfinished = replace(
-            after, workload=msgspec.structs.replace(after.workload, status=inputs.workload.status)
+            after, workload=msgspec.structs.replace(after.workload, status=seen.workload.status)
         )
-    if starving(inputs):
+    if starving(seen):
         # A container that starves and has all it may have is not lowered, until a step elsewhere makes that the past.
         assert ("replicas",) not in changes(after, build.decided(after))
         return
     assert build.decided(unfinished).workload_patch is None
     third = build.decided(after)
-    desired_counts = [decision.replicas.hpa for decision in (first, third) if decision.replicas is not None]
+    desired_counts = [one.replicas.hpa for one in (first, third) if one.replicas is not None]
     if len(set(desired_counts)) > 1:
         return  # of fewer pods, the same measurement is another desired replicas, until the HPA has measured again
     waited = any(entry.reason in ("Rollout", "PodReplacement") for entry in first.blocked)
@@ -195,46 +185,43 @@ def test_a_decision_that_is_applied_is_not_made_again(inputs: Objects) -> None:
 
 
 @given(objects(), st.floats(0.01, 0.99))
-def test_at_rest_nothing_is_written_before_it_looks_again(inputs: Objects, part: float) -> None:
+def test_at_rest_nothing_is_written_before_it_looks_again(seen: Objects, part: float) -> None:
     for _ in range(
         3
     ):  # a step, the same interval's vertical step after a horizontal one, the record of a contest
-        inputs = build.apply(inputs, build.decided(inputs))
-    rest = build.decided(inputs)
+        seen = build.apply(seen, build.decided(seen))
+    rest = build.decided(seen)
     assert (rest.workload_patch, rest.events) == (None, ())
-    assert rest.scale_replicas is None or rest.scale_replicas != inputs.hvpa.spec.replicas  # type: ignore[union-attr]
-    assert to_wire(rest.status) == to_wire(inputs.hvpa.status)
+    assert rest.scale_replicas is None or rest.scale_replicas != seen.hvpa.spec.replicas  # type: ignore[union-attr]
+    assert to_wire(rest.status) == to_wire(seen.hvpa.status)
     wait = rest.recheck_after if rest.recheck_after is not None else dt.timedelta(minutes=30)
-    later = build.decided(inputs, NOW + wait * part)
+    later = build.decided(seen, NOW + wait * part)
     assert later.workload_patch is None
     assert to_wire(later.status) == to_wire(rest.status)
 
 
 @given(objects(Limits(weights=(0,), hvpa_modes=("Apply",))))
-def test_weight_0_touches_a_request_in_two_cases_only(inputs: Objects) -> None:
-    decision = build.decided(inputs)
-    spec, workload = inputs.hvpa.spec, inputs.workload
+def test_weight_0_touches_a_request_in_two_cases_only(seen: Objects) -> None:
+    decision = build.decided(seen)
+    spec, workload = seen.hvpa.spec, seen.workload
     assert spec is not None
     assert workload is not None
     assert spec.hpa.template.spec is not None
-    status = inputs.hpas[0].status if inputs.hpas else None
+    status = seen.hpas[0].status if seen.hpas else None
     at_max = (
         status is not None
         and workload.spec.replicas >= spec.hpa.template.spec.max_replicas
         and status.desired_replicas >= spec.hpa.template.spec.max_replicas
-        and any(
-            condition.type == "ScalingLimited" and condition.status == "True"
-            for condition in status.conditions or []
-        )
+        and any(one.type == "ScalingLimited" and one.status == "True" for one in status.conditions or [])
     )
-    legacy = inputs.hvpa.status.axes is None and inputs.hvpa.status.override_scale_up_stabilization
-    before = present_resources(containers(inputs))
-    for name, resource in requests_changed(inputs, decision):
+    legacy = seen.hvpa.status.axes is None and seen.hvpa.status.override_scale_up_stabilization
+    before = present_resources(containers(seen))
+    for name, resource in requests_changed(seen, decision):
         present = before[name]
         held = present.requests.get(resource, present.limits.get(resource, 0))  # type: ignore[call-overload]
         raised = decision.containers[name].requests[resource] > held  # type: ignore[index]
         assert raised, "and only upwards"
-        assert at_max or (resource == "memory" and (name in starving(inputs) or legacy))
+        assert at_max or (resource == "memory" and (name in starving(seen) or legacy))
 
 
 def raised(spec: Any, direction: str, axis: str, by: Mapping[str, int]) -> Any:
@@ -261,70 +248,70 @@ def raised(spec: Any, direction: str, axis: str, by: Mapping[str, int]) -> Any:
     st.integers(0, 200),
 )
 def test_raising_a_min_change_never_adds_a_change(
-    inputs: Objects, which: tuple[str, str], value: int, percentage: int
+    seen: Objects, which: tuple[str, str], value: int, percentage: int
 ) -> None:
     direction = {"scaleUp": "scale_up", "scaleDown": "scale_down"}[which[0]]
-    spec = raised(inputs.hvpa.spec, direction, which[1], {"value": value, "percentage": percentage})
-    stricter = replace(inputs, hvpa=replace(inputs.hvpa, spec=spec))
-    assert changes(stricter, build.decided(stricter)) <= changes(inputs, build.decided(inputs))
+    spec = raised(seen.hvpa.spec, direction, which[1], {"value": value, "percentage": percentage})
+    stricter = replace(seen, hvpa=replace(seen.hvpa, spec=spec))
+    assert changes(stricter, build.decided(stricter)) <= changes(seen, build.decided(seen))
 
 
 @given(
     objects(Limits(modes=("Off",)))
     | objects(Limits(modes=("MaintenanceWindow",), windows=("none", "closed")))
 )
-def test_update_policy_off_and_a_closed_maintenance_window_patch_nothing(inputs: Objects) -> None:
-    assert build.decided(inputs).workload_patch is None
+def test_update_policy_off_and_a_closed_maintenance_window_patch_nothing(seen: Objects) -> None:
+    assert build.decided(seen).workload_patch is None
 
 
 @given(objects(Limits(hvpa_modes=("Recommend", "Paused"))))
-def test_recommend_and_paused_never_patch(inputs: Objects) -> None:
-    decision = build.decided(inputs)
+def test_recommend_and_paused_never_patch(seen: Objects) -> None:
+    decision = build.decided(seen)
     assert decision.workload_patch is None
     assert decision.applied == ()
     assert decision.replicas is not None
     assert decision.replicas.target == decision.replicas.current
-    assert decision.containers == present_resources(containers(inputs))
+    assert decision.containers == present_resources(containers(seen))
 
 
 @given(objects(), st.randoms(use_true_random=False))
-def test_the_order_of_what_is_seen_does_not_matter(inputs: Objects, random: Any) -> None:
+def test_the_order_of_what_is_seen_does_not_matter(seen: Objects, random: Any) -> None:
     beside = build.hpa(
         change={"metadata": {"name": "older", "uid": "o", "creationTimestamp": "2020-01-01T00:00:00Z"}}
     )
-    inputs = replace(inputs, hpas=(*inputs.hpas, beside))
-    assert inputs.workload is not None
-    pods, hpas, order = list(inputs.pods), list(inputs.hpas), list(containers(inputs))
+    seen = replace(seen, hpas=(*seen.hpas, beside))
+    assert seen.workload is not None
+    pods, hpas, order = list(seen.pods), list(seen.hpas), list(containers(seen))
     random.shuffle(pods)
     random.shuffle(hpas)
     random.shuffle(order)
-    shuffled_inputs = replace(inputs, pods=tuple(pods), hpas=tuple(hpas))
-    first, second = build.decided(inputs), build.decided(shuffled_inputs)
+    one = replace(seen, pods=tuple(pods), hpas=tuple(hpas))
+    first, second = build.decided(seen), build.decided(one)
     assert first == second
     template = msgspec.structs.replace(
-        inputs.workload.spec.template,
-        spec=msgspec.structs.replace(inputs.workload.spec.template.spec, containers=order),
+        seen.workload.spec.template,
+        spec=msgspec.structs.replace(seen.workload.spec.template.spec, containers=order),
     )
     workload = msgspec.structs.replace(
-        inputs.workload, spec=msgspec.structs.replace(inputs.workload.spec, template=template)
+        seen.workload, spec=msgspec.structs.replace(seen.workload.spec, template=template)
     )
-    third = build.decided(replace(shuffled_inputs, workload=workload))
+    third = build.decided(replace(one, workload=workload))
     assert third.workload_patch == first.workload_patch
     assert third.containers == first.containers
     assert set(third.blocked) == set(first.blocked)
 
 
 @given(objects())
-def test_statuses_and_annotations_round_trip(inputs: Objects) -> None:
-    decision = build.decided(inputs)
+def test_statuses_and_annotations_round_trip(seen: Objects) -> None:
+    decision = build.decided(seen)
     wire = json.dumps(to_wire(decision.status)).encode()
     assert read_status(wire)[0] == decision.status
     if decision.workload_patch is None:
         return
     axes = decision.status.axes
     assert axes is not None
-    after = build.apply(inputs, decision)
-    crashed = observe(replace(after, hvpa=inputs.hvpa), NOW, Settings())  # only the annotation is left
+    after = build.apply(seen, decision)
+    crashed = observe(replace(after, hvpa=seen.hvpa), NOW, Settings())  # only the annotation is left
     for axis, _ in decision.applied:
         if axis == "horizontal":
             assert axes.horizontal is not None
@@ -335,17 +322,17 @@ def test_statuses_and_annotations_round_trip(inputs: Objects) -> None:
 
 
 @given(objects(), st.sampled_from(["workload", "spec", "others", "hpas", "vpas", "pods"]))
-def test_a_decision_is_made_whatever_is_missing(inputs: Objects, missing: str) -> None:
+def test_a_decision_is_made_whatever_is_missing(seen: Objects, missing: str) -> None:
     if missing == "workload":
-        inputs = replace(inputs, workload=None)
+        seen = replace(seen, workload=None)
     elif missing == "spec":
-        broken: HvpaObject = replace(inputs.hvpa, spec=None)
-        inputs = replace(inputs, hvpa=broken)
+        broken: HvpaObject = replace(seen.hvpa, spec=None)
+        seen = replace(seen, hvpa=broken)
     elif missing == "others":
-        inputs = replace(inputs, others=(OtherHvpa("other"),))
+        seen = replace(seen, others=(OtherHvpa("other"),))
     else:
-        inputs = replace(inputs, **{missing: ()})  # type: ignore[arg-type]
-    decision = build.decided(inputs)
+        seen = replace(seen, **{missing: ()})  # type: ignore[arg-type]
+    decision = build.decided(seen)
     assert decision.status.conditions[0].type == "Ready"
     assume(missing in ("workload", "spec", "others"))
     assert decision.workload_patch is None
