@@ -215,8 +215,8 @@ def is_never_stale(readings: Readings) -> bool:
 def least_by_limits(observation: ScalableState, readings: Readings) -> int:
     """Return the replicas that the pods' CPU limits require; 0 if the HPA sees their demand (docs/decisions/0075).
 
-    The demand of pods at their limits counts as 15 percent more, as for the VPA. If pods reach their limits within the
-    HPA's tolerance, no pods are removed that would bring the others as close to their limits.
+    That is if pods reach their limits within the HPA's tolerance. At their limits their demand counts as 15 percent
+    more, as for the VPA, and no pods are removed that would bring the others as close to them.
 
     Example: request and limit are 500m, and the target is 95 percent. Pods use at most 500m, which is 5 percent above
     the target, and the HPA tolerates 10. 20 pods that use 500m become 23. If they use 400m, 18 stay, and use 444m each.
@@ -225,13 +225,11 @@ def least_by_limits(observation: ScalableState, readings: Readings) -> int:
 
 
 def _by_limit(reading: Reading, observation: ScalableState) -> int:
-    if not reading.of_limit:
-        return 0
     present, outside = observation.workload.spec.replicas, 1 + reading.tolerances[0]
+    if not reading.of_limit or Fraction(reading.have, reading.wanted) / reading.of_limit > outside:
+        return 0
     if reading.of_limit >= 1:
         return ceil_div(present * VPA_PERCENT, 100)
-    if Fraction(reading.have, reading.wanted) / reading.of_limit > outside:
-        return 0
     return min(present, math.ceil(present * reading.of_limit * outside))
 
 
