@@ -172,11 +172,12 @@ def _blended(axis: RequestsAxis, item: ContainerResource, ppm: int) -> tuple[int
     is now 1400m. The request becomes 750m + 400m × 0.5 = 950m, and not 1075m (DESIGN 5.2). Otherwise a drifting target
     would pull the request all the way. A step at full weight leaves nothing to repeat.
 
-    Such a request is at least the target × weight. If it would be less, something else has changed the request (a
-    limit, an OOM, a rollback) since the target had its step, and it is blended again.
+    Such a request is at least the target × weight. If it would fall below that, something else has changed the request
+    (a limit, an OOM, a rollback) since the target had its step, and it is blended again.
     """
     before = axis.record.blended_from(item)
     if before is None or ppm in (0, FULL) or before[1] != percent(ppm):
         return item.blended(ppm or FULL), None
     moved = item.moved(item.target - before[0], ppm)
-    return (moved, before[0]) if moved * FULL >= item.target * ppm else (item.blended(ppm), None)
+    fits = moved >= item.current or moved * FULL >= item.target * ppm
+    return (moved, before[0]) if fits else (item.blended(ppm), None)

@@ -159,7 +159,7 @@ def _limited(reading: Reading, observation: ScalableObservation) -> Reading:
     resources = present_resources(observation.workload.spec.template.spec.containers)
     names = {source.container} if source.container else {*resources, *observation.pods.containers}
     limits = [resources[name].limits.get("cpu", 0) if name in resources else 0 for name in names]
-    if not used or not all(limits):
+    if not used or not limits or not all(limits):  # no containers: a workload without a template
         return reading
     return reading._replace(of_limit=Fraction(used * 100, sum(limits) * PINNED_PERCENT))
 

@@ -119,6 +119,7 @@ def test_an_hpa_that_is_read_as_it_is_counts_the_same() -> None:
         pytest.param([GUARANTEED, WITH_LIMIT], "", "1480m", 23, id="both are at their limits"),
         pytest.param([GUARANTEED, SIDECAR], "app", "1000m", 23, id="only the app is measured"),
         pytest.param([build.container()], "", "1000m", 20, id="the app has no limit"),
+        pytest.param([], "", "1000m", 20, id="no template is known"),
     ],
 )
 def test_all_measured_containers_must_have_a_limit(
