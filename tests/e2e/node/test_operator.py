@@ -82,6 +82,7 @@ def test_a_size_beyond_the_node_becomes_replicas_at_once(operator: Operator, pod
     wait_for(lambda: decided(pods, "big")[0] > 1, 10, "more replicas")
 
 
+@pytest.mark.at_length
 def test_replicas_and_their_size_fit_together_while_new_ones_start(
     node_cluster: ControlPlane, operator: Operator, pods: RealPods
 ) -> None:
