@@ -42,9 +42,10 @@ def _headline(kept: Kept) -> str:
         ),
     ]
     note = (
-        f"{loads} simulated loads, commit {kept.commit}, {kept.date}. Each is compared with an HPA and a VPA that"
-        " change pods in the same way and leave the same demand unserved. First figure: all random seeds as one set. In"
-        " brackets: each seed by itself, then the mean. Base usage is the usage of a pod without any load."
+        f"{loads} simulated loads, commit {kept.commit}, {kept.date}."
+        " Each figure compares HVPA with an HPA and a VPA that change pods in the same way and leave the same demand"
+        " unserved. First figure: all random seeds as one set. In brackets: each seed by itself, then the mean. Base"
+        " usage is the usage of a pod without any load."
         " [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{markdown(rows)}\n{words.wrapped(note)}"

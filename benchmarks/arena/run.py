@@ -32,6 +32,7 @@ CACHE: Final = Path.home() / ".cache" / "hvpa" / "arena"
 COUNTED: Final = essence(Path(outcome.__file__).read_text())
 """The code that computes the figures; each result depends on it."""
 OTHER_NOISE: Final = 5000
+"""Added to the seed of the noise, for the same policy again."""
 
 
 class Result(msgspec.Struct, frozen=True):

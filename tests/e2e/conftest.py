@@ -182,11 +182,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what needs a control plane of our own where another cluster was named, and drop what takes long."""
+    """Deselect long tests of real nodes, unless they are wanted. If another cluster was named, skip tests that need a
+    control plane of our own."""
     if not config.getoption("--at-length"):
-        long = [item for item in items if item.get_closest_marker(_AT_LENGTH)]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(_AT_LENGTH)])
+        items[:] = [item for item in items if not item.get_closest_marker(_AT_LENGTH)]
     if os.environ.get(EXTERNAL):
         for item in items:
             if item.get_closest_marker(_OWNED):

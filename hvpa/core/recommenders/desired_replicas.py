@@ -18,6 +18,7 @@ from hvpa.api.values.quantity import MEMORY, RESOURCES, Resource
 from hvpa.core.model import Finding, Observation, ScalableObservation, ScalableState, Unknown
 from hvpa.core.recommenders.estimate import (
     MICRO,
+    OF_RESOURCES,
     MetricDemand,
     Readings,
     estimate_replicas,
@@ -100,9 +101,7 @@ def switched_replicas(hpa: Hpa, observation: ScalableObservation, bounds: Bounds
 def metered(hpa: Hpa) -> tuple[tuple[Resource, str], ...]:
     """Return the resources that the HPA's metrics measure, and their container ("": whole pod)."""
     sources = [(metric.type, metric.source()) for metric in hpa.spec.metrics or DEFAULT_METRICS]
-    of_resource = [
-        source for kind, source in sources if source is not None and kind in ("Resource", "ContainerResource")
-    ]
+    of_resource = [source for kind, source in sources if source is not None and kind in OF_RESOURCES]
     return tuple(
         [
             (resource, source.container)
@@ -225,7 +224,7 @@ def _whole_replicas(
         # The measurement is of the pods before the change, so the last trusted count for them still holds.
         estimate = max(estimate, min(asked, last_recommended(observation)))
     estimate = bounds.clamp(estimate)
-    by_limits = bounds.clamp(least_by_limits(observation, readings))
+    by_limits = min(estimate, least_by_limits(observation, readings))
     low, high = max(by_limits, min(present, estimate)), max(present, estimate)
     if observation.spec.joint and asked > high and is_never_stale(readings):
         high = asked  # it is a count of other pods, so `present` does not limit it; the HPA may be slow to scale in
@@ -240,7 +239,7 @@ def _whole_replicas(
     # If `spec.replicas` differs from the HPA's status, the HPA has yet to read or report it.
     if (
         inside is not None
-        or trusted == by_limits
+        or 0 < by_limits == trusted
         or scale_replicas != asked
         or (observation.spec.joint and _is_measuring(observation, clock))
     ):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -30,7 +30,8 @@ from hvpa.core.workload.containers import amount_of, present_resources
 from hvpa.core.workload.rollout import STARTS_FOR
 
 _NO_SOURCE = MetricSource()
-_OF_RESOURCES = ("Resource", "ContainerResource")
+OF_RESOURCES: Final = ("Resource", "ContainerResource")
+"""Types of metrics that measure a resource."""
 MICRO = 1_000_000
 """Fractions of pods are counted in millionths."""
 MOST_PODS = 2**31 * MICRO
@@ -83,7 +84,8 @@ class Reading(NamedTuple):
     have: int
     wanted: int
     of_limit: Fraction | None = None
-    """Mean usage relative to `PINNED_PERCENT` of the pods' CPU limits; None if they have none, and for `Trajectory`."""
+    """Mean usage relative to `PINNED_PERCENT` of the pods' CPU limits; None if they have none, if the HPA may not scale
+    up, and for `Trajectory`."""
 
     @property
     def is_tolerated(self) -> bool:
@@ -153,7 +155,7 @@ def _limited(reading: Reading, observation: ScalableObservation) -> Reading:
     """Return the reading with `of_limit`. Example: pods with a limit of 500m that use 490m are at 1, with 245m at 1/2.
     `Trajectory` has `boosted` for pods at their limits."""
     source = reading.source
-    if observation.spec.joint or source.name != "cpu" or reading.metric.type not in _OF_RESOURCES:
+    if observation.spec.joint or source.name != "cpu" or reading.metric.type not in OF_RESOURCES:
         return reading
     used = amount_of("cpu", reading.current.average_value)
     resources = present_resources(observation.workload.spec.template.spec.containers)
@@ -286,7 +288,7 @@ def _counted_pods(reading: Reading, observation: ScalableObservation, clock: Clo
 def _demand(reading: Reading, counted: int) -> MetricDemand:
     source, target = reading.source, reading.source.target
     resource: Resource | None = None
-    if reading.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
+    if reading.metric.type in OF_RESOURCES and source.name in ("cpu", "memory"):
         resource = "cpu" if source.name == "cpu" else "memory"
     requested = per_pod = None
     used = None if resource is None else amount_of(resource, reading.current.average_value)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from benchmarks.node import command
+from benchmarks.node.jumps import POLICIES, Jump
 from benchmarks.node.signals import Counter
 from benchmarks.node.spread import spread
 
@@ -25,3 +29,28 @@ def test_a_counter_gives_the_millicores_between_two_samples() -> None:
     samples = iter([(0.0, 0.0), (10.0, 1.0), (10.0, 1.0), (20.0, 4.0)])
     counter = Counter(lambda: next(samples))
     assert [counter() for _ in range(4)] == [0, 0, 0, 300]
+
+
+def test_only_jumps_that_the_file_lacks_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[tuple[str, float, int]] = []
+
+    def jump(_: object, policy: str, factor: float, number: int) -> Jump:
+        measured.append((policy, factor, number))
+        return Jump(1.0, 0, 0, 0, 1, 1.0)
+
+    monkeypatch.setattr(command, "jump", jump)
+    plane: Any = None
+    results: list[dict[str, Any]] = []
+    steps = command._jumps(plane, [2.0, 5.0], 2, results)
+    for _ in range(4):
+        next(steps)
+    assert [(policy, factor) for policy, factor, _ in measured] == [
+        *((policy, 2.0) for policy in POLICIES),
+        (POLICIES[0], 5.0),
+    ]
+    del results[1]
+    measured.clear()
+    assert len(list(command._jumps(plane, [2.0, 5.0], 2, results))) == 9
+    assert measured[0] == (POLICIES[1], 2.0, 3)
+    keys = {(result["run"], result["factor"], result["policy"]) for result in results}
+    assert keys == {(run, factor, policy) for run in (0, 1) for factor in (2.0, 5.0) for policy in POLICIES}

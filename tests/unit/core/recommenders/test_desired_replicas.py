@@ -283,6 +283,11 @@ def test_spec_replicas_is_set_right(
     assert decide(build.hpa(asked, utilization), 3, scale_replicas).scale_replicas == written
 
 
+def test_a_stale_count_is_corrected_at_min_replicas_too() -> None:
+    """The HPA's count of 7 is within its tolerance of the count in `spec.replicas`, and would stay for ever."""
+    assert decide(build.hpa(7, 50), 1, 7).scale_replicas == 1
+
+
 def test_spec_replicas_is_corrected_at_most_twice_for_the_same_status_of_the_hpa() -> None:
     stale, status = build.hpa(7, 50), HvpaStatus()
     for count in (1, 2):  # another client sets it back, and the HPA's status stays as it is
