@@ -34,6 +34,7 @@ from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.starving import OOM_KILLED
+from hvpa.core.workload.stuck import UNSCHEDULABLE
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.resizes import message_of
 from hvpa_lab.simulate.cluster.state import Resize, SimContainer, SimPod
@@ -198,6 +199,11 @@ class PodObjects:
                 last_transition_time=instant_at(self._start, pod.ready_changed),
             )
         ]
+        if pod.node is None and pod.refused:
+            since = instant_at(self._start, pod.created)
+            conditions.append(
+                PodCondition("PodScheduled", "False", UNSCHEDULABLE, last_transition_time=since)
+            )
         if pod.resize is not None and pod.resize.state:
             conditions.append(self._resize_condition(pod.resize))
         status = PodStatus(

@@ -183,6 +183,33 @@ def test_a_starving_pod_whose_kubelet_refuses_is_replaced(hook: Callable[[Hook],
     assert simulation.end.memory > GIB
 
 
+def test_a_size_that_is_taken_back_is_reported() -> None:
+    """14 pods of 800m, for whose load the path has fewer and larger ones. These do not fit beside the pods that are
+    there, so that the canary is never ready."""
+    spec = hvpa(40, metric(72), strategy="InPlaceOrRollout")
+    spec["spec"]["updateStrategy"] |= {"canary": {"pods": 2, "duration": "3m"}}
+    simulation = simulated(
+        spec,
+        build.constant(6.8),
+        1,
+        14,
+        pods("InPlaceOrRollout", 800, cpu_base=20.0),
+        nodes=NodeModel(cpu=2500, memory=16 * GIB, count=5, headroom="20%"),
+        step=15.0,
+    )
+    events = [event.reason for event in simulation.result.events if event.kind in ("Event", "Violation")]
+    assert (events.count("RolledBack"), events.count("unexplained")) == (1, 0)
+
+
+def test_pods_that_no_node_takes_are_taken_back() -> None:
+    """14 pods of 800m on nodes of 1000m. With rollouts, the path has fewer pods that are larger than a node."""
+    spec, nodes = hvpa(40, metric(72), strategy="Rollout"), NodeModel(cpu=1000, memory=16 * GIB)
+    simulation = simulated(spec, build.constant(6.8), 1, 14, pods("Rollout", 800), nodes=nodes)
+    assert simulation.result.totals.unmet_share == 0
+    assert [event.reason for event in simulation.result.events].count("RolledBack") == 1
+    assert simulation.end.cpu <= 1000
+
+
 def test_a_node_that_is_too_small_keeps_the_replicas() -> None:
     simulation = simulated(
         hvpa(50, metric(75), strategy="InPlace"),
