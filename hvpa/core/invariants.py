@@ -116,10 +116,12 @@ def _request(decision: Decision, item: ContainerResource) -> int:
 def _without_reason(observation: Observation, decision: Decision) -> Iterator[str]:
     """Yield differences from the recommendation that the status does not explain. Replicas above the recommendation
     make up for sizes that are held back or that the pods do not have yet."""
-    held = {(blocked.axis, blocked.container, blocked.resource) for blocked in decision.blocked}
     view, record = decision.replicas, decision.status.rolled_back
     failed = () if record is None or record == observation.status.rolled_back else record.changes
-    held |= {("vertical", change.container, change.resource) for change in failed}
+    held: set[tuple[str, str | None, str | None]] = {
+        *[(blocked.axis, blocked.container, blocked.resource) for blocked in decision.blocked],
+        *[("vertical", change.container, change.resource) for change in failed],
+    }
     smaller = any(blocked.axis == "vertical" and blocked.direction == "up" for blocked in decision.blocked)
     smaller |= bool(failed)
     stands_in = smaller or bool(observation.pods.unlike) or bool(decision.patched) or bool(decision.resizes)
