@@ -33,7 +33,7 @@ def page(text: str, kept: Kept) -> str:
 
 def _headline(kept: Kept) -> str:
     """The README's table: the cost of joint scaling relative to HPA and VPA, a row for each way to change pods."""
-    loads = len({place.load for place in kept.places}) * kept.seeds
+    loads = len({place.load for place in kept.places})
     rows = [
         ("cost relative to HPA + VPA", *_COLUMNS.values()),
         *(
@@ -42,10 +42,10 @@ def _headline(kept: Kept) -> str:
         ),
     ]
     note = (
-        f"{loads} simulated loads, commit {kept.commit}, {kept.date}."
-        " Each figure compares HVPA with an HPA and a VPA that change pods in the same way and leave the same demand"
-        " unserved. First figure: all random seeds as one set. In brackets: each seed by itself, then the mean. Base"
-        " usage is the usage of a pod without any load."
+        f"{loads * kept.seeds} simulated loads, which are {loads} kinds with {kept.seeds} random seeds each, commit"
+        f" {kept.commit}, {kept.date}. The HPA and the VPA change pods in the same way, with as much headroom as leaves"
+        " the same demand unserved as with HVPA. First figure: all seeds compared together. In brackets: each"
+        " seed compared alone, then the mean. Base usage is the usage of a pod without any load."
         " [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{markdown(rows)}\n{words.wrapped(note)}"

@@ -88,6 +88,8 @@ _MEANING = {
     "fall": "how soon it is given back",
     "after": "how long it is kept, and a day has few such minutes",
 }
+_EQUAL_SECONDS: Final = 5
+"""Seconds above the goal by which the services of two runs may differ: when a metric shows a rise is chance."""
 _HEAD = (
     f"{'':<13}{'above goal':>11}{'failed':>17}{'P50':>10}{'P99':>10}{'CPU requested':>16}"
     f"{'memory requested':>19}{'restarts':>10}{'back at':>9}"
@@ -124,6 +126,7 @@ def _differences(
     """Sentences about the better and worse results, and the phase that causes most of the worse results."""
     yield f"{own.name} beside {other.name}:"
     mine, theirs = figures(own, 0, end), figures(other, 0, end)
+    yield f"  {_service(mine, theirs)}"
     rows = (
         ("seconds above the goal", mine.above, theirs.above, "above"),
         ("failed requests", mine.failed, theirs.failed, "failed"),
@@ -143,3 +146,13 @@ def _differences(
         yield (
             f"  {difference} more {name}, most in the phase `{worst}` ({by_phase[worst]:.0f}: {_MEANING[worst]})"
         )
+
+
+def _service(mine: Figures, theirs: Figures) -> str:
+    """Whether the requests of both runs were answered equally well: only then do resources alone compare."""
+    above, failed = mine.above - theirs.above, mine.failed - theirs.failed
+    if abs(above) <= _EQUAL_SECONDS and abs(failed) * 100 <= mine.sent:
+        return "about the same service, so the resources compare"
+    if above <= _EQUAL_SECONDS and failed * 100 <= mine.sent:
+        return "a better service, so fewer resources would have given the same"
+    return "a worse service, so the resources do not compare: the same would have taken more"

@@ -1,9 +1,9 @@
 """Gates hold a wanted change back. They are small functions in order; HVPA reports the first gate that blocks (DESIGN
 6.2).
 
-A gate is a reason and an entry of `GATES`; the comment above `GATES` explains how to add a gate. Three waits are not
-gates: `MAX_STEP` (`core/axes/replicas.py`) and `POD_REPLACEMENT` (`core/trajectory/step.py`) let a part of the change
-pass, and a rollout that has started waits in `core/actuation/rollouts.py`.
+A gate is a reason and an entry of `GATES`; the comment above `GATES` explains how to add a gate. Two reasons have no
+entry, because a part of their change passes: `MAX_STEP` (`core/axes/replicas.py`) and `POD_REPLACEMENT`
+(`core/trajectory/step.py`). A rollout that has started waits in `core/actuation/rollouts.py`.
 """
 
 from __future__ import annotations
@@ -167,8 +167,9 @@ def _sustained(change: Change, context: GateContext) -> GateVerdict | None:
 # To add a gate, add its reason and its entry in order. If it needs an instant, add a field of `Change`. Fill the field
 # in `core/axes/replicas.py` (`_change`) for replicas. For requests, fill it in `core/axes/requests.py`: `_change` also
 # covers the raise of a starving container, `step_to` does not. If only `Trajectory` has it, use
-# `core/trajectory/requests.py` (`_step`). Then decide which changes pass it: the sets below, and `passes=` of those
-# functions. Status, Events and `explain` print the reason as it is.
+# `core/trajectory/requests.py` (`_usual_step`). Then decide which changes pass it: the sets below, and `passes=` of
+# those functions. Status, Events and `explain` print the reason as it is. Describe it in docs/decision.md (a test names
+# the pages that lack it).
 GATES: Final[Mapping[str, Gate]] = {
     PAUSED: lambda change, context: _no_clock(context.spec.mode == "Paused"),
     CONTESTED: lambda change, context: _until(change.contested_until),

@@ -62,10 +62,25 @@ def test_the_table_has_both_in_all_and_by_phase_and_where_the_worse_comes_from()
     ]
     assert "this Hvpa    above goal, s           0        10        10         0         0" in text
     assert "             CPU, core-s           2.0       6.0      14.0       4.0      14.0" in text
-    assert text[-6:-1] == [
+    assert text[-7:-1] == [
         "this Hvpa beside HPA and VPA:",
+        "  a worse service, so the resources do not compare: the same would have taken more",
         "  12 more seconds above the goal, most in the phase `peak` (10: how much there is of it)",
         "  as many failed requests",
         "  10 fewer core-seconds of CPU requested",
         "  as many GiB-seconds of memory requested",
     ]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "words"),
+    [
+        (range(10, 15), range(10, 20), "about the same service, so the resources compare"),
+        (range(10, 15), range(10, 21), "a better service, so fewer resources would have given the same"),
+        (range(10, 21), range(10, 15), "a worse service, so the resources do not compare"),
+    ],
+)
+def test_the_service_is_judged_before_the_resources(own: range, other: range, words: str) -> None:
+    runs = run("this Hvpa", own, 400), run("HPA and VPA", other, 500)
+    text = list(table(*runs, Scenario(seconds=100).phases, 100))
+    assert text[text.index("this Hvpa beside HPA and VPA:") + 1].strip().startswith(words)
