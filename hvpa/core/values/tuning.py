@@ -27,7 +27,8 @@ LEAST_SIZE: Final[Mapping[Resource, int]] = {"cpu": 25, "memory": 1}
 """Smallest size of a measured resource without `minAllowed`, in millicores and bytes, but at most the first request.
 The recommender's `--pod-min-cpu-millicores`. A request of 0 has no utilization, so the HPA had no metrics, and an idle
 workload in place went from 0 to the VPA's 25m and back every 6 minutes. Used for 5 minutes an hour, 47 percent of its
-demand was unmet (with 25m: 17 percent; an HPA and a VPA: 28)."""
+demand was unmet (with 25m: 17 percent; an HPA and a VPA: 28). No difference in 34 workloads of the arena's seeds 100 to
+106 with first CPU requests of at most 90m: it draws none that is idle."""
 JOINT_MIN_CHANGE_PERCENT: Final = 20
 """If pods are replaced and the spec sets no `minChange`, the smallest change is at most this percentage of the request,
 so that small pods change too. Without it (200m and 200M alone): 17 of 137 workloads of seeds 2 and 3 are worse than an
