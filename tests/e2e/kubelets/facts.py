@@ -149,6 +149,33 @@ def no_room(place: Place) -> str:
     return f"`{_pending(pod)}` (`{beginning}…`); resized when another pod shrinks"
 
 
+def while_it_waits(place: Place) -> str:
+    """What a resize without room keeps from other pods, how it ends if it is taken back, and whether it is done when
+    another pod is deleted."""
+    pods = place.pods
+    pods.create("web", SMALL)
+    pods.create("other", {"cpu": f"{_free(place) - 100}m", "memory": "32Mi"})
+    pods.resize("web", {"cpu": "250m"})
+    pod = pods.until("web", lambda pod: is_resized(pod) or _pending(pod), "is looked at")
+    if not _pending(pod):
+        return "none waits"
+    pods.begin("next", {"cpu": "50m", "memory": "16Mi"}, None, "", {})
+
+    def is_unscheduled(pod: Json) -> bool:
+        return (condition(pod, "PodScheduled") or {}).get("status") == "False"
+
+    counts = is_unscheduled(pods.until("next", lambda pod: is_unscheduled(pod) or is_ready(pod), "is placed"))
+    pods.resize("web", {"cpu": "50m"})
+    pods.until("web", is_resized, "is as before")
+    pods.until("next", is_ready, "is ready")
+    pods.resize("web", {"cpu": "250m"})
+    pods.until("web", _pending, "waits")
+    pods.delete("other")
+    pods.until("web", is_resized, "is resized")
+    counted = "the scheduler counts what it asks for" if counts else "the scheduler counts what it has"
+    return f"{counted}; it ends when it is taken back; resized when another pod is deleted"
+
+
 def order(place: Place) -> str:
     """Which of the resizes that wait is the first that is done: there is room for one at a time."""
     pods = place.pods
@@ -214,6 +241,38 @@ def limit_below_usage(place: Place) -> str:
         names = "names no amounts"
     assert pods.in_force("web").memory == 128 * MIB
     return f"`{_told(pod)}`; its message {names}; {_blocked(place)}"
+
+
+def usage_falls(place: Place) -> str:
+    """What becomes of a refused memory limit once usage is below it."""
+    pods = place.pods
+    pods.use("web", 10, 60)
+    pods.create("web", SMALL, LIMITS)
+    pods.await_used("web", 60)
+    pods.resize("web", {"memory": "30Mi"}, {"memory": "40Mi"})
+    pod = pods.until("web", lambda pod: _told(pod) == "Error" or is_resized(pod), "is looked at")
+    if is_resized(pod):
+        return "none is refused"
+    began = (condition(pod, "PodResizeInProgress") or {})["lastTransitionTime"]
+    pods.use("web", 10, 5)
+    times: set[str] = set()
+
+    def is_done(pod: Json) -> bool:
+        if told := condition(pod, "PodResizeInProgress"):
+            times.add(told["lastTransitionTime"])
+        return is_resized(pod)
+
+    pods.until("web", is_done, "is resized", 90)
+    return f"done; meanwhile `lastTransitionTime` {'stays' if times <= {began} else 'changes'}"
+
+
+def small_limit(place: Place) -> str:
+    """What a CPU limit below 10m is for the kernel."""
+    pods = place.pods
+    pods.create("web", {"cpu": "1m", "memory": "32Mi"}, {"cpu": "200m", "memory": "64Mi"})
+    pods.resize("web", {"cpu": "1m"}, {"cpu": "5m"})
+    pod = pods.until("web", is_resized, "is resized")
+    return f"`{applied(pod)['limits']['cpu']}` in the status, {pods.in_force('web').cpu}m in force"
 
 
 def _told(pod: Json) -> str:
@@ -342,6 +401,25 @@ def restart_below_usage(place: Place) -> str:
     return f"not refused: `{ended(pod)}`" if ended(pod) else "refused"
 
 
+def cache_in_metrics(place: Place) -> str:
+    """Whether the metrics of a pod include its page cache."""
+    pods = place.pods
+    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{pods.namespace}/pods"
+    pods.use("web", 10, 10, cache=80)
+    pods.create("web", SMALL, LIMITS)
+    pods.await_used("web", 85)
+
+    def usage() -> int:
+        """Bytes; 0 if there are no metrics yet."""
+        return sum(
+            parse_resource("memory", container["usage"]["memory"])
+            for pod_metrics in pods.api.raw("GET", path)["items"]
+            for container in pod_metrics["containers"]
+        )
+
+    return "included" if wait_for(usage, 90, "it has metrics") > 60 * MIB else "not included"
+
+
 def first_metrics(place: Place) -> str:
     """When the first metrics of a pod are there: of three that begin one after the other, the earliest."""
     pods = place.pods
@@ -373,14 +451,18 @@ FACTS: Final[Mapping[str, Fact]] = {
     "amounts in the status": amounts,
     "more than the node has": beyond_the_node,
     "no room": no_room,
+    "a resize that waits for room": while_it_waits,
     "several wait for room": order,
     "a memory limit below usage": limit_below_usage,
+    "a refused limit, once usage has fallen": usage_falls,
     "page cache, if a limit is lowered": page_cache,
+    "page cache in metrics": cache_in_metrics,
+    "a CPU limit below 10m": small_limit,
     "out of memory": out_of_memory,
     "`RestartContainer` for memory": restart_container,
     "the same, with a limit below usage": restart_below_usage,
     "metrics of a new pod": first_metrics,
 }
 """What is observed, by its row in the table."""
-ALONE: Final = ("a resize", "no room", "several wait for room")
+ALONE: Final = ("a resize", "no room", "a resize that waits for room", "several wait for room")
 """Those that fill the node, or show each step of a kubelet that is not busy."""

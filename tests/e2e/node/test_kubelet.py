@@ -11,7 +11,7 @@ from hvpa.api.values.quantity import parse_cpu
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.workloads.pods import MIB
-from localcluster.workloads.real_pods import RealPods, condition, is_resized, status
+from localcluster.workloads.real_pods import RealPods, applied, condition, is_resized, status
 from tests.e2e.kubelets.facts import FACTS, LIMITS, SMALL, Place
 from tests.e2e.kubelets.observe import Answers, observe
 from tests.e2e.kubelets.table import written
@@ -68,3 +68,28 @@ def test_a_resize_reaches_the_running_container(pods: RealPods) -> None:
         cgroup = pods.cgroup("web", of_pod=of_pod)
         assert (cgroup.shares, cgroup.quota, cgroup.limit) == (204, 60000, 256 * MIB)
     assert status(pod)["restartCount"] == 0
+
+
+@pytest.mark.at_length
+def test_the_hpa_divides_by_the_size_that_a_pod_waits_for(pods: RealPods) -> None:
+    """100m of 250m are 40 percent. Once the pod asks for 500m, they are 20, although its node has no room."""
+    pods.use("web", 100, 20)
+    pods.deploy("web", {"cpu": "250m", "memory": "64Mi"})
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+    spec = {"scaleTargetRef": target, "maxReplicas": 1, "metrics": [{"type": "Resource", "resource": metric}]}
+    kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    pods.api.create({**kind, "metadata": {"name": "web", "namespace": pods.namespace}, "spec": spec})
+
+    def utilization() -> int:
+        hpa_status = pods.api.get("HorizontalPodAutoscaler", "web", pods.namespace).get("status", {})
+        metrics = hpa_status.get("currentMetrics") or [{}]
+        return int(metrics[0].get("resource", {}).get("current", {}).get("averageUtilization", 0))
+
+    wait_for(lambda: utilization() > 30, 120, "the HPA measures 40 percent")
+    pods.create("filler", {"cpu": "1200m", "memory": "16Mi"})
+    name = pods.only_pod("web")
+    pods.resize(name, {"cpu": "500m"})
+    pods.until(name, lambda pod: condition(pod, "PodResizePending"), "waits for room")
+    wait_for(lambda: 10 < utilization() < 25, 120, "the HPA measures 20 percent")
+    assert applied(pods.get(name))["requests"]["cpu"] == "250m"
