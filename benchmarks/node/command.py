@@ -12,13 +12,14 @@ import random
 import statistics
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.node import resizes
-from benchmarks.node.jumps import POLICIES, jump
+from benchmarks.node.jumps import HVPA, POLICIES, jump
 from benchmarks.node.signals import signals
 from benchmarks.node.spread import spread
 from localcluster.controlplane.controlplane import ControlPlane
@@ -79,11 +80,15 @@ def _measure(options: argparse.Namespace, measured: dict[str, Any]) -> Iterator[
                 measured[name] = part()
                 yield
         factors = [float(factor) for factor in options.factors.split(",")]
-        yield from _jumps(plane, factors, options.jumps, measured.setdefault("jumps", []))
+        yield from _jumps(plane, operator, factors, options.jumps, measured.setdefault("jumps", []))
 
 
 def _jumps(
-    plane: ControlPlane, factors: Sequence[float], runs: int, results: list[dict[str, Any]]
+    plane: ControlPlane,
+    operator: Operator,
+    factors: Sequence[float],
+    runs: int,
+    results: list[dict[str, Any]],
 ) -> Iterator[None]:
     """Add the missing jumps. Factors and policies take turns, so that a temporary disturbance of the machine affects
     all of them."""
@@ -93,7 +98,12 @@ def _jumps(
             continue
         print(f"jump {len(results) + 1}: to {factor:g} times the load, {policy}", file=sys.stderr, flush=True)
         names = {"run": run, "factor": factor, "policy": policy}
-        results.append(names | dataclasses.asdict(jump(plane, policy, factor, len(results))))
+        pid = operator.process.pid
+        cpu, began = resizes.cpu_seconds(pid), time.monotonic()
+        outcome = dataclasses.asdict(jump(plane, policy, factor, len(results)))
+        used = (resizes.cpu_seconds(pid) - cpu) / (time.monotonic() - began)
+        usage = {"operator_cpu": used, "operator_memory": resizes.resident(pid) / 1e6}
+        results.append(names | outcome | usage)
         yield
 
 
@@ -131,6 +141,9 @@ def _lines_of_jumps(jumps: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(
             f"{'':17}{above:g} s above the goal, {failed:.1%} failed, {cpu:.0f} core-seconds requested"
         )
+        if policy == HVPA and (used := [result for result in results if "operator_cpu" in result]):
+            cores, memory = (max(result[f"operator_{name}"] for result in used) for name in ("cpu", "memory"))
+            lines.append(f"{'':17}the operator: {cores * 100:.1f} percent of a core, {memory:.0f} MB at most")
     return lines
 
 

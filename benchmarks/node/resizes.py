@@ -82,7 +82,7 @@ def resizes(plane: ControlPlane, pods: RealPods, runs: int) -> Resizes:
 def out_of_memory(plane: ControlPlane, pods: RealPods, operator: Operator, runs: int) -> OutOfMemory:
     """Let containers with a limit of 96 MiB use 150 MiB, one after the other. Only the operator changes limits."""
     measured = OutOfMemory()
-    cpu, began = _cpu_seconds(operator.process.pid), time.monotonic()
+    cpu, began = cpu_seconds(operator.process.pid), time.monotonic()
     with Versions(plane.kubeconfig, pods.namespace) as versions:
         for turn in range(runs):
             app = f"leak-{turn}"
@@ -106,8 +106,8 @@ def out_of_memory(plane: ControlPlane, pods: RealPods, operator: Operator, runs:
             measured.restarts.append(status(pods.get(name))["restartCount"])
             for kind in ("Hvpa", "Deployment"):
                 pods.api.delete(kind, app, pods.namespace)
-    measured.operator_cpu = (_cpu_seconds(operator.process.pid) - cpu) / (time.monotonic() - began)
-    measured.operator_memory = _resident(operator.process.pid) / 1e6
+    measured.operator_cpu = (cpu_seconds(operator.process.pid) - cpu) / (time.monotonic() - began)
+    measured.operator_memory = resident(operator.process.pid) / 1e6
     return measured
 
 
@@ -176,13 +176,13 @@ def _when(test: Callable[[], bool]) -> Callable[[], float]:
     return result
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Return user and system time of a process."""
     fields = _proc(pid, "stat").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
     """Return the resident memory of a process in bytes."""
     (line,) = (field for field in _proc(pid, "status").splitlines() if field.startswith("VmRSS"))
     return int(line.split()[1]) * 1024

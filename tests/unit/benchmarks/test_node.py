@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from benchmarks.node import command
+from benchmarks.node import command, resizes
 from benchmarks.node.jumps import POLICIES, Jump
 from benchmarks.node.signals import Counter
 from benchmarks.node.spread import spread
@@ -39,9 +40,12 @@ def test_only_jumps_that_the_file_lacks_are_measured(monkeypatch: pytest.MonkeyP
         return Jump(1.0, 0, 0, 0, 1, 1.0)
 
     monkeypatch.setattr(command, "jump", jump)
+    monkeypatch.setattr(resizes, "cpu_seconds", lambda _: 0.0)
+    monkeypatch.setattr(resizes, "resident", lambda _: 0)
     plane: Any = None
+    operator: Any = SimpleNamespace(process=SimpleNamespace(pid=0))
     results: list[dict[str, Any]] = []
-    steps = command._jumps(plane, [2.0, 5.0], 2, results)
+    steps = command._jumps(plane, operator, [2.0, 5.0], 2, results)
     for _ in range(4):
         next(steps)
     assert [(policy, factor) for policy, factor, _ in measured] == [
@@ -50,7 +54,7 @@ def test_only_jumps_that_the_file_lacks_are_measured(monkeypatch: pytest.MonkeyP
     ]
     del results[1]
     measured.clear()
-    assert len(list(command._jumps(plane, [2.0, 5.0], 2, results))) == 9
+    assert len(list(command._jumps(plane, operator, [2.0, 5.0], 2, results))) == 9
     assert measured[0] == (POLICIES[1], 2.0, 3)
     keys = {(result["run"], result["factor"], result["policy"]) for result in results}
     assert keys == {(run, factor, policy) for run in (0, 1) for factor in (2.0, 5.0) for policy in POLICIES}
