@@ -24,6 +24,7 @@ from demo.scenario import Course, Scenario, State
 from demo.snapshot import WIDTH, Snapshot, snapshot
 from demo.verdict import Evidence, Rivals, Write, state_of
 from localcluster.client.audit import Mark, Request
+from localcluster.controlplane.cluster import DAY
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process, free_port
 from localcluster.workloads.load import await_pods
@@ -40,10 +41,8 @@ _LEFT_OUT = frozenset({"Deployment", "PodDisruptionBudget"})
 _OPERATOR_READY_SECONDS = 60.0
 # metrics-server looks every 11 s, the recommenders every 2 s.
 _FIRST_RECOMMENDATION_SECONDS = 120.0
-HOUR_SECONDS = 3600
-"""Lifetime of the operator's token in seconds: longer than any demo."""
-KEPT_SECONDS = 30 * 24 * HOUR_SECONDS
-"""The same if the demo is left running."""
+KEPT_SECONDS = 30 * DAY
+"""Lifetime of the operator's token in seconds if the demo is left running; a day otherwise."""
 
 
 class DemoError(Exception):
@@ -235,7 +234,7 @@ def operator_on(
     """Install the operator from these folders of `config` and run it. Returns its process, and the user name of its
     ServiceAccount. Raises `DemoError` if it does not start."""
     namespace, account = _install(plane, configs, report)
-    token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
+    token_seconds = KEPT_SECONDS if chosen.keep else DAY
     operator = _operator(plane, namespace, account, token_seconds)
     user = f"system:serviceaccount:{namespace}:{account}"
     try:

@@ -24,8 +24,6 @@ from localcluster.workloads import history
 
 DEPLOYMENT: Final = "hvpa"
 """The name of the Deployment that `make deploy` and a Helm release `hvpa` create."""
-DAY: Final = 86400
-"""Lifetime of the operator's token in seconds."""
 
 
 def become_operator(state: Mapping[str, Any], metrics_port: int) -> NoReturn:
@@ -34,7 +32,7 @@ def become_operator(state: Mapping[str, Any], metrics_port: int) -> NoReturn:
     kubeconfig, programs = Path(state["kubeconfig"]), Path(state["programs"])
     cluster = ExternalCluster(state_folder(), kubeconfig, programs / "kubectl")
     pod = cluster.api.get("Deployment", DEPLOYMENT, NAMESPACE)["spec"]["template"]["spec"]
-    own = cluster.service_account_kubeconfig(NAMESPACE, pod["serviceAccountName"], DAY)
+    own = cluster.service_account_kubeconfig(NAMESPACE, pod["serviceAccountName"])
     addresses = ("--metrics-bind-address", f"127.0.0.1:{metrics_port}", "--health-probe-bind-address", "0")
     where = ("--kubeconfig", str(own), "--lease-namespace", NAMESPACE)
     argv = [sys.executable, "-m", "hvpa", *pod["containers"][0]["args"], *where, *addresses]

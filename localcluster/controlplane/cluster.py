@@ -19,7 +19,7 @@ from localcluster.client.audit import Audit
 from localcluster.client.kubeconfig import token_user, write_kubeconfig
 from localcluster.proxy.proxy import Proxy
 
-_DAY = 24 * 3600
+DAY = 24 * 3600
 """Seconds that a token is valid: benchmarks and a cluster for trying out run for hours."""
 
 
@@ -121,7 +121,7 @@ class Cluster:
             lambda: self.api.raw("POST", path, body)["status"]["allowed"], 60, f"that {user} may {rule}", 0.02
         )
 
-    def service_account_token(self, namespace: str, name: str, seconds: int = _DAY) -> str:
+    def service_account_token(self, namespace: str, name: str, seconds: int = DAY) -> str:
         """A token of a ServiceAccount (at least ten minutes, the minimum of the API server)."""
         body = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -131,7 +131,7 @@ class Cluster:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         return str(self.api.raw("POST", path, body)["status"]["token"])
 
-    def service_account_kubeconfig(self, namespace: str, name: str, seconds: int = _DAY) -> Path:
+    def service_account_kubeconfig(self, namespace: str, name: str, seconds: int = DAY) -> Path:
         """A kubeconfig that acts as a ServiceAccount, with its own rights."""
         token = self.service_account_token(namespace, name, seconds)
         path = self.folder / f"sa-{namespace}-{name}-{next(self._numbers)}.kubeconfig"
