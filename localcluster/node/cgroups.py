@@ -50,13 +50,12 @@ def name_of(node: str) -> str:
 
 
 def hierarchies() -> list[Path]:
-    """The mounts of cgroup v1's controllers; none if there is only cgroup v2."""
+    """The mounts of cgroup v1's controllers, each once: `cpu` is often a link to `cpu,cpuacct`. None if there is only
+    cgroup v2."""
     if not ROOT.is_dir() or (ROOT / "cgroup.controllers").exists():
         return []
     return sorted(
-        folder
-        for folder in ROOT.iterdir()
-        if folder.is_dir() and not folder.is_symlink() and folder.name != UNIFIED
+        {folder.resolve() for folder in ROOT.iterdir() if folder.is_dir() and folder.name != UNIFIED}
     )
 
 

@@ -148,7 +148,7 @@ def kubelet(
 INIT = rf"""
 set -eu
 export STATE=$1 NAME=$3; CGROUP=$2
-for hierarchy in /sys/fs/cgroup/*/; do
+for hierarchy in /sys/fs/cgroup/*/; do  # a hierarchy with two names is entered twice
     case $hierarchy in */unified/) continue;; esac
     echo 0 > "$hierarchy$CGROUP/system/cgroup.procs"
 done

@@ -38,8 +38,8 @@ def why_not() -> str:
     missing = [name for name in ("unshare", "gcc") if shutil.which(name) is None]
     if missing:
         return f"real nodes need {' and '.join(missing)}"
-    there = {hierarchy.name for hierarchy in cgroups.hierarchies()}
-    lacking = [name for name in _NEEDED_HIERARCHIES if name not in there]
+    there = cgroups.hierarchies()
+    lacking = [name for name in _NEEDED_HIERARCHIES if (cgroups.ROOT / name).resolve() not in there]
     if lacking:
         return f"real nodes need cgroup v1, with {', '.join(lacking)} in {cgroups.ROOT}"
     if not all(os.access(cgroups.ROOT / name, os.W_OK) for name in _NEEDED_HIERARCHIES):

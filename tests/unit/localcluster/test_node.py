@@ -58,6 +58,15 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def links(root: Path) -> Path:
+    """Cgroup v1 as systemd mounts it: two controllers in one hierarchy, and a link for each."""
+    (root / "cpu").rename(root / "cpu,cpuacct")
+    for name in ("cpu", "cpuacct"):
+        (root / name).symlink_to("cpu,cpuacct")
+    return root
+
+
+@pytest.fixture
 def able(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine that can run a real node."""
     monkeypatch.setattr(sys, "platform", "linux")
@@ -84,6 +93,9 @@ class TestWhyNot:
     ) -> None:
         monkeypatch.setattr(MODULES[module], name, value)
         assert node.why_not() == said
+
+    def test_hierarchies_may_be_links(self, able: Path, links: Path) -> None:
+        assert node.why_not() == ""
 
     def test_it_names_the_hierarchies_that_are_missing(self, able: Path) -> None:
         (able / "memory").rmdir()
@@ -133,6 +145,16 @@ class TestCgroups:
             file.unlink()
         assert cgroups.remove(name) == []
         assert not list(root.glob(f"*/{name}"))
+
+    def test_a_hierarchy_with_two_names_has_one(self, links: Path) -> None:
+        assert [path.name for path in cgroups.hierarchies()] == ["cpu,cpuacct", "cpuset", "memory", "pids"]
+        (links / "cpu" / "a" / "system").mkdir(parents=True)
+        (links / "cpu" / "a" / "cpu.shares").touch()
+        cgroups.make("a")
+        assert (links / "cpuacct" / "a" / "cpu.shares").read_text() == str(cgroups.CPU_SHARES)
+        (links / "cpu" / "a" / "cpu.shares").unlink()
+        assert cgroups.remove("a") == []
+        assert not (links / "cpu,cpuacct" / "a").exists()
 
     def test_those_of_killed_runs_are_removed_and_those_of_others_stay(self, root: Path) -> None:
         names = [
