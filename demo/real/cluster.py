@@ -21,7 +21,7 @@ from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.node.cgroups import Granted
-from localcluster.node.config import IMAGE
+from localcluster.node.config import IMAGE, Size
 from localcluster.process import Process, free_port
 from localcluster.programs.build import build, build_node
 from localcluster.vpa import VpaActs
@@ -152,7 +152,7 @@ def real_plane(report: Report) -> Iterator[ControlPlane]:
     build_node(report=report)
     began = time.monotonic()
     # The whole machine, except for the control plane's minimum.
-    settings = AutoscalerSettings(reserved_cpu="100m")
+    settings = AutoscalerSettings(reserved=Size(cpu="100m"))
     with ControlPlane(nodes="real", settings=settings, programs=programs) as plane:
         report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
         yield plane

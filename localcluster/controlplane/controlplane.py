@@ -32,7 +32,6 @@ from localcluster.client.pki import Authority
 from localcluster.controlplane import flags, manifests
 from localcluster.controlplane.cluster import Cluster
 from localcluster.controlplane.flags import AutoscalerSettings, Files, Ports
-from localcluster.node.config import Size
 from localcluster.node.node import Node
 from localcluster.process import Process, free_port
 from localcluster.programs.build import Programs, build, build_node
@@ -279,7 +278,7 @@ class ControlPlane(Cluster):
             kubeconfig,
             self._files.authority,
             self.pki.kubelet(name),
-            Size(self.settings.reserved_cpu, self.settings.reserved_memory),
+            self.settings.reserved,
             images,
         )
 

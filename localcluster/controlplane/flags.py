@@ -3,10 +3,11 @@ that is not self-evident."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcluster.client.pki import KeyPair
+from localcluster.node.config import Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,7 @@ class AutoscalerSettings:
     node_pods: str = "500"
     # Real nodes: their number, and the resources that each leaves to the rest of the machine.
     real_nodes: int = 1
-    reserved_cpu: str = "500m"
-    reserved_memory: str = "1Gi"
+    reserved: Size = field(default_factory=Size)
     # Write the audit log (costs the API server about a tenth of its throughput).
     audit: bool = True
 

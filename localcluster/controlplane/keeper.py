@@ -24,14 +24,15 @@ from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.controlplane.loopback import put_operator_on_loopback
+from localcluster.node.config import Size
 from localcluster.process import free_port
 from localcluster.programs.build import Programs
 from localcluster.programs.toolchain import cache_folder
 
 Json = dict[str, Any]
 _OK = b"ok\n"
-_RESERVED_CPU = "100m"
-"""CPU of a real node for the rest of the machine: workloads get everything except the control plane's minimum."""
+_RESERVED = Size(cpu="100m")
+"""Of a real node for the rest of the machine: workloads get all CPU except the control plane's minimum."""
 
 
 class NodeSize(NamedTuple):
@@ -181,7 +182,7 @@ def _kept(
     """Start the control plane, and answer requests until a `stop`."""
     folder = state_folder()
     shutil.rmtree(folder / "run", ignore_errors=True)
-    settings = AutoscalerSettings(reserved_cpu=_RESERVED_CPU, node_cpu=size.cpu, node_memory=size.memory)
+    settings = AutoscalerSettings(reserved=_RESERVED, node_cpu=size.cpu, node_memory=size.memory)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: _state_file().unlink(missing_ok=True))
         # The unpacked files of real nodes are removed with them; logs stay.

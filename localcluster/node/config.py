@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,18 @@ TUNABLES = {
 replace them: it finds its values, and writes nothing."""
 
 
+def _rest() -> str:
+    """The CPU beyond the 1500m that pods may request, at least 500m: 6500m of 8 cores. The kubelet counts the cores of
+    the machine, not only those that this process may use."""
+    return f"{max(500, (os.cpu_count() or 1) * 1000 - 1500)}m"
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
-    """CPU and memory that a node leaves to the rest of the machine; its pods may request the remainder."""
+    """CPU and memory that a node leaves to the rest of the machine; its pods may request the remainder. By default
+    they may request 1500m, so tests find the same node on any machine with two cores or more."""
 
-    cpu: str = "500m"
+    cpu: str = field(default_factory=_rest)
     memory: str = "1Gi"
 
 

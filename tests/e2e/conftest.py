@@ -17,7 +17,7 @@ import pytest
 from localcluster.client.api import ApiError
 from localcluster.controlplane.cluster import Cluster, ExternalCluster
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.node.node import why_not
+from localcluster.node.node import why_simulated
 from localcluster.process import Process, tail
 from localcluster.programs.build import Programs, build, build_helm, build_node, build_prometheus
 from localcluster.programs.toolchain import BuildError
@@ -149,7 +149,7 @@ def build_shown(config: pytest.Config, build: Callable[[], _T]) -> _T:
 
 
 def _build_real_nodes() -> None:
-    if not why_not():
+    if not why_simulated():
         build()
         build_node()
 

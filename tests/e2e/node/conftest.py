@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.node.node import why_not
+from localcluster.node.node import why_simulated
 from localcluster.process import Process
 from localcluster.programs.build import build, build_node
 from localcluster.programs.toolchain import BuildError
@@ -19,7 +19,7 @@ from tests.e2e.kubelets.observe import namespace_of
 @pytest.fixture(scope="session")
 def real_nodes(request: pytest.FixtureRequest) -> None:
     """Skips where this machine can't run a real node, and builds its programs if it can."""
-    if reason := why_not():
+    if reason := why_simulated():
         pytest.skip(reason)
     try:
         build_shown(request.config, build)

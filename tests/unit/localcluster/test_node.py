@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from localcluster.node import cgroups, node
-from localcluster.node.config import INIT, PLUGIN, TUNABLES
+from localcluster.node.config import INIT, PLUGIN, TUNABLES, Size
 from localcluster.node.image import write_image
 
 HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
@@ -171,6 +171,14 @@ class TestCgroups:
 
 def test_each_setting_that_the_kubelet_would_write_has_a_file_in_its_place() -> None:
     assert all(name in INIT for name in TUNABLES)
+
+
+@pytest.mark.parametrize(("cores", "reserved"), [(1, "500m"), (2, "500m"), (3, "1500m"), (64, "62500m")])
+def test_pods_may_request_1500m_on_any_machine(
+    monkeypatch: pytest.MonkeyPatch, cores: int, reserved: str
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert Size().cpu == reserved
 
 
 def test_each_pod_gets_an_address_of_its_own_on_loopback(tmp_path: Path) -> None:
