@@ -13,7 +13,10 @@ from localcluster.client.pki import KeyPair
 
 SOCKET = "/run/containerd/containerd.sock"
 IMAGE = "hvpa.test/node:1"
-"""The image of sandboxes and of the pods of tests. None is ever pulled."""
+"""The image of sandboxes and of the pods of tests."""
+NO_REGISTRY = 'server = "http://127.0.0.1:1"\n'
+"""The server of every registry (hosts.toml). Nothing listens there, so a pull fails at once, and nothing is requested
+from other machines."""
 
 TUNABLES = {
     "vm/overcommit_memory": "1",
@@ -58,6 +61,8 @@ oom_score = 0
   snapshotter = "overlayfs"
   [plugins."io.containerd.cri.v1.images".pinned_images]
     sandbox = "{IMAGE}"
+  [plugins."io.containerd.cri.v1.images".registry]
+    config_path = "{state}/registries"
 [plugins."io.containerd.cri.v1.runtime"]
   tolerate_missing_hugetlb_controller = true
   disable_hugetlb_controller = true

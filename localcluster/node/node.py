@@ -22,7 +22,16 @@ from localcluster.programs.build import Programs
 
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc", "unfiltered-runc")
 IN_IMAGE = ("load", "pause", "web")
-_FOLDERS = ("bin", "cni/bin", "cni/net.d", "images", "kubelet", "pods", "volume-plugins")
+_FOLDERS = (
+    "bin",
+    "cni/bin",
+    "cni/net.d",
+    "images",
+    "kubelet",
+    "pods",
+    "registries/_default",
+    "volume-plugins",
+)
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 _NEEDED_HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
 _LEAST_CORES = 2
@@ -95,6 +104,7 @@ class Node:
             "containerd.toml": config.containerd(self.state, binaries / "unfiltered-runc"),
             "cni/bin/addresses": config.PLUGIN,
             "cni/net.d/10-none.conflist": config.NETWORK,
+            "registries/_default/hosts.toml": config.NO_REGISTRY,
             "kubelet.yaml": config.kubelet(
                 self.state, self.name, free_port(), self.authority, self.serving, self.cgroup, self.reserved
             ),

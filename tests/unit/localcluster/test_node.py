@@ -1,4 +1,5 @@
-"""What of a real node needs none: its image, the machine that it needs, the cgroups that killed runs have left."""
+"""What of a real node needs none: its image, its files, the machine that it needs, the cgroups that killed runs have
+left."""
 
 from __future__ import annotations
 
@@ -9,13 +10,17 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from localcluster.client.pki import KeyPair
 from localcluster.node import cgroups, node
 from localcluster.node.config import INIT, PLUGIN, TUNABLES, Size
 from localcluster.node.image import write_image
+from localcluster.node.node import IN_IMAGE, PROGRAMS, Node
+from localcluster.programs.build import Programs
 
 HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
 MODULES = {"os": os, "shutil": shutil, "sys": sys}
@@ -180,6 +185,32 @@ def test_pods_may_request_1500m_on_any_machine(
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     assert Size().cpu == reserved
 
+
+class TestFiles:
+    @staticmethod
+    def node_in(state: Path, programs: Path) -> Node:
+        paths = {name: programs / name for name in (*PROGRAMS, *IN_IMAGE)}
+        kubeconfig, key = programs / "kubeconfig", programs / "key"
+        return Node("127.0.0.1", state, Programs(paths, {}), kubeconfig, key, KeyPair(key, key))
+
+    @pytest.fixture
+    def programs(self, tmp_path: Path) -> Path:
+        """Programs, and the other files that a node needs, all empty."""
+        folder = tmp_path / "programs"
+        folder.mkdir()
+        for name in (*PROGRAMS, *IN_IMAGE, "kubeconfig", "key"):
+            (folder / name).touch()
+        return folder
+
+    def test_every_registry_is_a_port_of_loopback_where_nothing_listens(
+        self, tmp_path: Path, programs: Path
+    ) -> None:
+        state = self.node_in(tmp_path / "state", programs).state
+        plugins = tomllib.loads((state / "containerd.toml").read_text())["plugins"]
+        registry = plugins["io.containerd.cri.v1.images"]["registry"]
+        (hosts,) = Path(registry["config_path"]).iterdir()
+        assert hosts.name == "_default"
+        assert tomllib.loads((hosts / "hosts.toml").read_text()) == {"server": "http://127.0.0.1:1"}
 
 def test_each_pod_gets_an_address_of_its_own_on_loopback(tmp_path: Path) -> None:
     plugin = tmp_path / "addresses"
