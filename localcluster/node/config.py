@@ -90,7 +90,8 @@ NETWORK = '{"cniVersion": "1.0.0", "name": "none", "plugins": [{"type": "address
 """The network of pods that don't use the host's."""
 
 PLUGIN = r"""#!/bin/sh
-# Gives each pod an address on the machine's loopback. Nothing is set up for it: all of 127.0.0.0/8 is there.
+# Gives each pod an address on the machine's loopback. Nothing is set up for it: all of 127.0.0.0/8 is there. Each port
+# of the kubelet has 1600 addresses, from 127.1.0.0 on: no other node has the same port (`process.free_port`).
 set -eu
 case $CNI_COMMAND in
 VERSION) echo '{"cniVersion": "1.0.0", "supportedVersions": ["1.0.0"]}' ;;
@@ -98,10 +99,11 @@ ADD)
     mkdir -p "$STATE/addresses"
     n=1
     until mkdir "$STATE/addresses/$n" 2> /dev/null; do n=$((n + 1)); done
+    n=$((65536 + (PORT - 20000) * 1600 + n))
     cat << END
 {"cniVersion": "1.0.0",
  "interfaces": [{"name": "$CNI_IFNAME", "sandbox": "$CNI_NETNS"}],
- "ips": [{"interface": 0, "address": "127.$((100 + ${NAME##*.})).$((n / 250)).$((n % 250 + 1))/8"}]}
+ "ips": [{"interface": 0, "address": "127.$((n / 65536)).$((n / 256 % 256)).$((n % 256))/8"}]}
 END
     ;;
 esac
@@ -160,7 +162,7 @@ def kubelet(
 
 INIT = rf"""
 set -eu
-export STATE=$1 NAME=$3; CGROUP=$2
+export STATE=$1 PORT=$4; CGROUP=$2 NAME=$3
 for hierarchy in /sys/fs/cgroup/*/; do  # a hierarchy with two names is entered twice
     case $hierarchy in */unified/) continue;; esac
     echo 0 > "$hierarchy$CGROUP/system/cgroup.procs"

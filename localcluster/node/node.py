@@ -88,6 +88,7 @@ class Node:
 
     def __post_init__(self) -> None:
         """Write its files; nothing is started yet."""
+        port = free_port()
         self.cgroup = cgroups.name_of(self.name)
         for folder in _FOLDERS:
             (self.state / folder).mkdir(parents=True, exist_ok=True)
@@ -106,7 +107,7 @@ class Node:
             "cni/net.d/10-none.conflist": config.NETWORK,
             "registries/_default/hosts.toml": config.NO_REGISTRY,
             "kubelet.yaml": config.kubelet(
-                self.state, self.name, free_port(), self.authority, self.serving, self.cgroup, self.reserved
+                self.state, self.name, port, self.authority, self.serving, self.cgroup, self.reserved
             ),
             "kubelet.kubeconfig": self.kubeconfig.read_text(),
         }
@@ -125,6 +126,7 @@ class Node:
             self.state,
             self.cgroup,
             self.name,
+            str(port),
         ]
         environment = {"HOME": str(self.state), "PATH": os.environ.get("PATH", "")}
         log = self.state / "node.log"

@@ -4,6 +4,7 @@ left."""
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import os
 import shutil
@@ -14,12 +15,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from localcluster.client.pki import KeyPair
 from localcluster.node import cgroups, node
 from localcluster.node.config import INIT, PLUGIN, TUNABLES, Size
 from localcluster.node.image import write_image
 from localcluster.node.node import IN_IMAGE, PROGRAMS, Node
+from localcluster.process import _PORTS
 from localcluster.programs.build import Programs
 
 HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
@@ -212,15 +215,27 @@ class TestFiles:
         assert hosts.name == "_default"
         assert tomllib.loads((hosts / "hosts.toml").read_text()) == {"server": "http://127.0.0.1:1"}
 
-def test_each_pod_gets_an_address_of_its_own_on_loopback(tmp_path: Path) -> None:
+    def test_the_addresses_of_pods_follow_from_the_port_of_the_kubelet(
+        self, tmp_path: Path, programs: Path
+    ) -> None:
+        made = self.node_in(tmp_path / "state", programs)
+        port = yaml.safe_load((made.state / "kubelet.yaml").read_text())["port"]
+        assert made.process.argv[-4:] == [str(made.state), made.cgroup, "127.0.0.1", str(port)]
+
+@pytest.mark.parametrize(
+    ("port", "first"),
+    [(_PORTS[0], "127.1.0.1/8"), (_PORTS[1], "127.1.6.65/8"), (_PORTS[-1], "127.245.29.193/8")],
+)
+def test_each_pod_gets_an_address_of_its_own_on_loopback(tmp_path: Path, port: int, first: str) -> None:
     plugin = tmp_path / "addresses"
     plugin.write_text(PLUGIN)
-    environment = {"PATH": os.environ["PATH"], "STATE": str(tmp_path / "state"), "NAME": "127.0.0.2"}
+    environment = {"PATH": os.environ["PATH"], "STATE": str(tmp_path / "state"), "PORT": str(port)}
     environment |= {"CNI_COMMAND": "ADD", "CNI_IFNAME": "eth0", "CNI_NETNS": "/run/netns/one"}
     answers = [
         json.loads(subprocess.run(["sh", plugin], env=environment, capture_output=True, check=True).stdout)
         for _ in range(3)
     ]
     addresses = [answer["ips"][0]["address"] for answer in answers]
-    assert addresses == ["127.102.0.2/8", "127.102.0.3/8", "127.102.0.4/8"]
+    assert addresses[0] == first
+    assert len({ipaddress.ip_interface(address) for address in addresses}) == 3
     assert answers[0]["interfaces"] == [{"name": "eth0", "sandbox": "/run/netns/one"}]
