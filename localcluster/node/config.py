@@ -17,6 +17,8 @@ IMAGE = "hvpa.test/node:1"
 NO_REGISTRY = 'server = "http://127.0.0.1:1"\n'
 """The server of every registry (hosts.toml). Nothing listens there, so a pull fails at once, and nothing is requested
 from other machines."""
+HIDDEN = ("/run", "/var/log", "/var/lib")
+"""Folders that the node's own replace in its mount namespace."""
 
 TUNABLES = {
     "vm/overcommit_memory": "1",
@@ -168,7 +170,7 @@ for hierarchy in /sys/fs/cgroup/*/; do  # a hierarchy with two names is entered 
     echo 0 > "$hierarchy$CGROUP/system/cgroup.procs"
 done
 # Paths that are fixed, whatever flags say: shims' sockets, /var/log/containers, /var/lib/kubelet/device-plugins.
-for folder in /run /var/log /var/lib; do mount -t tmpfs -o size=64m tmpfs "$folder"; done
+for folder in {" ".join(HIDDEN)}; do mount -t tmpfs -o size=64m tmpfs "$folder"; done
 mkdir -p /run/containerd /var/log/pods /var/log/containers /var/lib/kubelet
 mount --bind "$STATE/kubelet" /var/lib/kubelet  # a short path: the kubelet makes sockets there
 for file in {" ".join(TUNABLES)}; do

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,8 @@ from localcluster.node.cgroups import Granted
 from localcluster.node.config import Size
 from localcluster.node.image import write_image
 from localcluster.process import Process, free_port
-from localcluster.programs.build import Programs
+from localcluster.programs.build import Programs, node_needs_compiler
+from localcluster.programs.toolchain import cache_folder
 
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc", "unfiltered-runc")
 IN_IMAGE = ("load", "pause", "web")
@@ -45,8 +47,12 @@ def why_not() -> str:
     if os.geteuid() != 0:
         return "real nodes need root (cgroups and mounts)"
     missing = [name for name in ("unshare", "gcc") if shutil.which(name) is None]
+    if "gcc" in missing and not node_needs_compiler():
+        missing.remove("gcc")
     if missing:
         return f"real nodes need {' and '.join(missing)}"
+    if reason := _why_hidden(cache_folder(), Path(tempfile.gettempdir())):
+        return reason
     there = cgroups.hierarchies()
     lacking = [name for name in _NEEDED_HIERARCHIES if (cgroups.ROOT / name).resolve() not in there]
     if lacking:
@@ -69,6 +75,14 @@ def why_simulated() -> str:
     return ""
 
 
+def _why_hidden(*folders: Path) -> str:
+    """The reason that a node would not find one of these folders, in a line; empty if it finds all."""
+    for folder in folders:
+        if any(folder.resolve().is_relative_to(Path(hidden).resolve()) for hidden in config.HIDDEN):
+            return f"real nodes have their own {', '.join(config.HIDDEN)}: {folder} must be elsewhere"
+    return ""
+
+
 @dataclass(slots=True)
 class Node:
     """A node that this process owns. `name` is its address on loopback (127.0.0.1, 127.0.0.2, …), which the kubelet
@@ -87,7 +101,9 @@ class Node:
     cgroup: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Write its files; nothing is started yet."""
+        """Write its files; nothing is started yet. Raises `RuntimeError` if the node would not find them."""
+        if reason := _why_hidden(self.state, self.programs["kubelet"]):
+            raise RuntimeError(reason)
         port = free_port()
         self.cgroup = cgroups.name_of(self.name)
         for folder in _FOLDERS:

@@ -38,6 +38,7 @@ __all__ = [
     "keda_crd",
     "kubernetes_version",
     "monitoring_crds",
+    "node_needs_compiler",
     "other_versions",
     "to_stderr",
     "tool_folders",
@@ -257,6 +258,15 @@ def build_node(*, report: Report = to_stderr) -> Programs:
     return _build(_NODE, lambda _: True, report)
 
 
+def node_needs_compiler() -> bool:
+    """Whether `build_node` must compile C: a program that contains C is not in the cache yet."""
+    go = find_go()
+    return any(
+        _GROUPS[name].cgo and not _complete(_folder(name, go), _GROUPS[name].packages, _GROUPS[name])
+        for name in _NODE
+    )
+
+
 def build_vpa(*, report: Report = to_stderr) -> Programs:
     """Build the programs `vpa-updater` and `vpa-webhook` if they are not in the cache yet. Raises `BuildError`."""
     return _build(("vpa",), lambda _: True, report)
@@ -280,7 +290,7 @@ def build_tools(*, report: Report = to_stderr) -> Programs:
 def tool_folders() -> list[Path]:
     """The folders of the programs of `build_tools` that have been built."""
     go = find_go()
-    folders = [cache_folder() / "controlplane" / _key(name, go) / "bin" for name in _TOOLS]
+    folders = [_folder(name, go) / "bin" for name in _TOOLS]
     return [folder for folder in folders if folder.exists()]
 
 
@@ -326,7 +336,7 @@ def _build(names: tuple[str, ...], wanted: Callable[[str], bool], report: Report
     shared: dict[str, Path] = {}
     go = find_go()
     for name in names:
-        group, folder = _GROUPS[name], cache_folder() / "controlplane" / _key(name, go)
+        group, folder = _GROUPS[name], _folder(name, go)
         packages = {program: package for program, package in group.packages.items() if wanted(program)}
         if not _complete(folder, packages, group):
             with _locked(folder, report):
@@ -345,6 +355,11 @@ def _assets() -> dict[str, Path]:
     if missing:
         raise BuildError(f"KUBEBUILDER_ASSETS={folder} holds no {', '.join(missing)}")
     return paths
+
+
+def _folder(name: str, go: Go) -> Path:
+    """A group's folder in the cache."""
+    return cache_folder() / "controlplane" / _key(name, go)
 
 
 def _key(name: str, go: Go) -> str:

@@ -65,6 +65,18 @@ def test_a_changed_file_moves_what_is_built_of_it(modules: Path, file: str, grou
     assert changed(before) == groups
 
 
+def test_a_real_node_needs_a_compiler_until_runc_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(build, "find_go", lambda: GO)
+    assert build.node_needs_compiler()
+    folder = tmp_path / "hvpa" / "controlplane" / keys()["runc"] / "bin"
+    folder.mkdir(parents=True)
+    (folder / "runc").touch()
+    assert not build.node_needs_compiler()
+
+
 @pytest.mark.parametrize(
     "other",
     [

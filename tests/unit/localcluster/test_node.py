@@ -80,6 +80,8 @@ def able(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(node, "node_needs_compiler", lambda: True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(root))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "", ""))
     return root
 
@@ -101,6 +103,20 @@ class TestWhyNot:
     ) -> None:
         monkeypatch.setattr(MODULES[module], name, value)
         assert node.why_not() == said
+
+    @pytest.mark.parametrize(("needs_it", "reason"), [(True, "real nodes need gcc"), (False, "")])
+    def test_a_compiler_is_needed_only_to_build(
+        self, able: Path, monkeypatch: pytest.MonkeyPatch, needs_it: bool, reason: str
+    ) -> None:
+        monkeypatch.setattr(shutil, "which", lambda name: None if name == "gcc" else name)
+        monkeypatch.setattr(node, "node_needs_compiler", lambda: needs_it)
+        assert node.why_not() == reason
+
+    def test_programs_that_the_node_would_not_find(self, able: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", "/var/lib/ci")
+        assert node.why_not() == (
+            "real nodes have their own /run, /var/log, /var/lib: /var/lib/ci/hvpa must be elsewhere"
+        )
 
     def test_hierarchies_may_be_links(self, able: Path, links: Path) -> None:
         assert node.why_not() == ""
@@ -221,6 +237,13 @@ class TestFiles:
         made = self.node_in(tmp_path / "state", programs)
         port = yaml.safe_load((made.state / "kubelet.yaml").read_text())["port"]
         assert made.process.argv[-4:] == [str(made.state), made.cgroup, "127.0.0.1", str(port)]
+
+    def test_a_folder_that_the_node_would_not_find_is_refused(self, programs: Path) -> None:
+        with pytest.raises(
+            RuntimeError, match=r"^real nodes have their own .*: /run/hvpa/a must be elsewhere$"
+        ):
+            self.node_in(Path("/run/hvpa/a"), programs)
+
 
 @pytest.mark.parametrize(
     ("port", "first"),
