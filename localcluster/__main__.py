@@ -15,6 +15,7 @@ from hvpa.api.values.quantity import parse_cpu, parse_memory
 from localcluster import installed
 from localcluster.client.api import ApiError, KubeApi
 from localcluster.controlplane import keeper
+from localcluster.controlplane.controlplane import remove_leftovers
 from localcluster.node import node
 from localcluster.programs.build import build, build_node, build_replays, build_tools, tool_folders
 from localcluster.programs.toolchain import BuildError
@@ -124,6 +125,7 @@ def _up(options: argparse.Namespace) -> None:
     if real:
         build_node()
     images = _images(options.image) if real else ()
+    remove_leftovers()  # here, since the keeper's output goes to its log
     started = keeper.up(full=not options.bare, real=real, images=images, size=_size(options))
     print(NEXT_STEPS.format(exports="\n".join(f"  {line}" for line in exports(started))))
     if (started["full"], started.get("real", False)) != (not options.bare, real):

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import ssl
+import subprocess
 import sys
 import tempfile
 import time
@@ -32,13 +33,19 @@ from localcluster.client.pki import Authority
 from localcluster.controlplane import flags, manifests
 from localcluster.controlplane.cluster import Cluster
 from localcluster.controlplane.flags import AutoscalerSettings, Files, Ports
+from localcluster.node import cgroups
 from localcluster.node.node import Node
+from localcluster.owner import left_in, owned
 from localcluster.process import Process, free_port
-from localcluster.programs.build import Programs, build, build_node
+from localcluster.programs.build import Programs, build, build_node, to_stderr
 
 MIB = 2**20
 LEAST_FREE = 256
-"""MiB on the disk of the folder: etcd takes 64 for its log at once, and a node the same amount for images."""
+"""MiB on the disk of the folder: etcd takes 64 for its log at once."""
+NODE_FREE = 64
+"""MiB for a real node's own image. A node also copies each additional image."""
+_TEMPORARY = "hvpa-cluster"
+"""The prefix of temporary folders."""
 _MASTERS = "system:masters"
 _ALLOCATOR = "allocator"
 """The process of `allocator.py`."""
@@ -70,31 +77,26 @@ class ControlPlane(Cluster):
         images: Sequence[Path] = (),
     ) -> None:
         """Nothing is started yet. `folder` keeps certificates, kubeconfigs and logs; a temporary folder by default.
-        `images` are tar files of additional images for real nodes."""
+        `images` are tar files of additional images for real nodes. Raises `RuntimeError` if the disk is full."""
         self.full = full
         self.settings = settings or AutoscalerSettings()
         if nodes == "real" and not full:
             raise ValueError("a bare API server has no nodes: real ones need full=True")
         self.real = nodes == "real"
         self.programs = programs or build(full=full)
+        remove_leftovers()
         self._own_folder = folder is None
-        folder = folder or Path(tempfile.mkdtemp(prefix="hvpa-cluster-"))
-        folder.mkdir(parents=True, exist_ok=True)
-        self.logs = folder / "logs"
-        self.logs.mkdir(exist_ok=True)
-        self._ports = Ports(*(free_port() for _ in range(6)))
-        self._files = self._make_files(folder)
+        folder = folder or Path(tempfile.mkdtemp(prefix=f"{owned(_TEMPORARY)}-"))
         super().__init__(folder, folder / "admin.kubeconfig", self.programs["kubectl"])
-        self.processes = {name: self._process(name) for name in self._names()}
-        self.nodes = (
-            [self._node(number, images) for number in range(1, self.settings.real_nodes + 1)]
-            if self.real
-            else []
-        )
-        self.processes |= {node.process.name: node.process for node in self.nodes}
-        self.audit = Audit(self._files.audit_log, lambda: self.api)
+        self.logs = folder / "logs"
         self.circumstances = rights.Circumstances()
         self._stopped = False
+        try:
+            self._prepare(images)
+        except BaseException:
+            self._remove_folder()
+            raise
+        self.audit = Audit(self._files.audit_log, lambda: self.api)
 
     def __enter__(self) -> Self:
         self.start()
@@ -119,11 +121,10 @@ class ControlPlane(Cluster):
         return self._files.server.certificate, self._files.server.key
 
     def start(self) -> None:
-        """Start everything and wait until it can be used; on failure end everything again. Raises `RuntimeError` if the
-        disk is full, or a program does not start."""
+        """Start everything and wait until it can be used; on failure end everything again. Raises `RuntimeError` if a
+        program does not start."""
         atexit.register(self.stop)
         try:
-            _need_room(self.folder)
             self.processes["etcd"].start()
             self.start_apiserver()
             if self.full:
@@ -133,19 +134,26 @@ class ControlPlane(Cluster):
             raise
 
     def stop(self) -> None:
-        """End all programs at once (no data needs saving) and remove the folder if it is temporary."""
+        """End all programs at once (no data needs saving) and remove the folder if it is temporary. It reports
+        everything that is left."""
         if self._stopped:
             return
         self._stopped = True
         atexit.unregister(self.stop)
         for process in reversed(self.processes.values()):
-            process.kill()
-        for node in self.nodes:
-            node.stop()
-        if folder := os.environ.get(rights.VARIABLE):
-            rights.leave(Path(folder), self._files.audit_log, self.circumstances)
-        if self._own_folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # reported below
+                process.kill()
+        left = [
+            f"{name} (process {process.pid})" for name, process in self.processes.items() if process.alive
+        ]
+        left += [str(cgroup) for node in self.nodes for cgroup in node.remove_cgroups()]
+        try:
+            if folder := os.environ.get(rights.VARIABLE):
+                rights.leave(Path(folder), self._files.audit_log, self.circumstances)
+        finally:
+            left += self._remove_folder()
+            if left:
+                to_stderr(f"the control plane has ended, and has left {', '.join(left)}")
 
     def start_apiserver(self) -> None:
         """Start the API server and wait until it is ready."""
@@ -193,6 +201,25 @@ class ControlPlane(Cluster):
             yield
         finally:
             self.api.delete("Node", name)
+
+    def _prepare(self, images: Sequence[Path]) -> None:
+        """Write all files."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        number = self.settings.real_nodes if self.real else 0
+        size = NODE_FREE + sum(image.stat().st_size for image in images) // MIB
+        _need_room(self.folder, LEAST_FREE + number * size)
+        self._ports = Ports(*(free_port() for _ in range(6)))
+        self._files = self._make_files(self.folder)
+        self.processes = {name: self._process(name) for name in self._names()}
+        self.nodes = [self._node(node, images) for node in range(1, number + 1)]
+        self.processes |= {node.process.name: node.process for node in self.nodes}
+
+    def _remove_folder(self) -> list[str]:
+        """Remove the folder if it is temporary; returns it if it stays."""
+        if not self._own_folder:
+            return []
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return [str(self.folder)] if self.folder.exists() else []
 
     def _make_files(self, folder: Path) -> Files:
         self.pki = authority = Authority(folder / "pki")
@@ -357,14 +384,24 @@ class ControlPlane(Cluster):
             raise RuntimeError(f"{error}\n{process.tail()}") from error
 
 
-def _need_room(folder: Path) -> None:
-    """Raises `RuntimeError` if the disk of a folder is full: etcd would end, and other programs would give no
+def remove_leftovers() -> None:
+    """Remove the temporary folders and the cgroups of killed runs, and report them."""
+    folders = left_in(Path(tempfile.gettempdir()), _TEMPORARY)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    removed = [str(folder) for folder in folders if not folder.exists()] + cgroups.remove_stale()
+    if removed:
+        to_stderr(f"removed leftovers of killed runs: {', '.join(removed)}")
+
+
+def _need_room(folder: Path, needed: int) -> None:
+    """Raises `RuntimeError` if the disk of a folder has fewer MiB: etcd would end, and other programs would give no
     reason."""
     free = shutil.disk_usage(folder).free // MIB
-    if free < LEAST_FREE:
-        where = f"the disk of {folder.parent} has {free} MiB left"
+    if free < needed:
         raise RuntimeError(
-            f"{where}, and a control plane needs {LEAST_FREE}: set TMPDIR to a folder with more"
+            f"the disk of {folder.parent} has {free} MiB left, and a control plane needs {needed}: set TMPDIR, "
+            "or HVPA_CLUSTER_FOLDER for `make cluster-up`, to a folder with more"
         )
 
 

@@ -4,11 +4,12 @@ processes. Only its owner can remove an empty cgroup, so nothing is left after t
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from localcluster.owner import left_in, owned
 
 ROOT = Path("/sys/fs/cgroup")
 UNIFIED = "unified"
@@ -46,7 +47,7 @@ def granted(cpu: Path, memory: Path) -> Granted:
 
 def name_of(node: str) -> str:
     """The cgroup of a node of this process."""
-    return f"{_PREFIX}-{os.getpid()}-{node}"
+    return f"{owned(_PREFIX)}-{node}"
 
 
 def hierarchies() -> list[Path]:
@@ -81,13 +82,11 @@ def remove(name: str) -> list[Path]:
     return left
 
 
-def remove_stale() -> None:
-    """Remove the cgroups of killed runs: those without a process, whose owner is gone."""
-    names = {folder.name for hierarchy in hierarchies() for folder in hierarchy.glob(f"{_PREFIX}-*")}
-    for name in names:
-        match = re.fullmatch(rf"{_PREFIX}-(\d+)-.+", name)
-        if match and not Path(f"/proc/{match[1]}").exists():
-            list(_remove(name))
+def remove_stale() -> list[str]:
+    """Remove the cgroups of killed runs: those without a process, whose owner has ended. Returns their names."""
+    places = (*hierarchies(), ROOT / UNIFIED)
+    names = sorted({folder.name for place in places for folder in left_in(place, _PREFIX)})
+    return [name for name in names if not list(_remove(name))]
 
 
 def _remove(name: str) -> Iterator[Path]:

@@ -150,7 +150,6 @@ class Node:
 
     def start(self) -> None:
         """Start it; its Node object is Ready some seconds later. Raises `OSError` if cgroups can't be made."""
-        cgroups.remove_stale()
         try:
             cgroups.make(self.cgroup)
         except OSError:
@@ -158,9 +157,8 @@ class Node:
             raise
         self.process.start()
 
-    def stop(self) -> list[Path]:
-        """End all its processes, and remove its cgroups; returns the cgroups that could not be removed."""
-        self.process.kill()
+    def remove_cgroups(self) -> list[Path]:
+        """Remove its cgroups, once its process has ended; returns the cgroups that could not be removed."""
         return cgroups.remove(self.cgroup)
 
     def cgroup_of(self, pod_uid: str, quality: str, container: str, controller: str) -> Path:

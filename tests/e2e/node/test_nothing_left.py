@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from localcluster.client.api import wait_for
-from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.node import cgroups
+from localcluster.controlplane.controlplane import ControlPlane, remove_leftovers
 from localcluster.workloads.real_pods import RealPods
 from tests.e2e.node.leftovers import machine
 from tests.e2e.node.sockets import beyond_loopback
@@ -37,7 +37,9 @@ def test_it_leaves_nothing_and_listens_on_loopback_alone(tmp_path: Path) -> None
     assert machine(os.getpid()) == before
 
 
-def test_a_killed_run_leaves_no_process_and_the_next_one_removes_its_cgroups(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_process_and_the_next_one_removes_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = (
         "import time\n"
         "from localcluster.controlplane.controlplane import ControlPlane\n"
@@ -50,14 +52,17 @@ def test_a_killed_run_leaves_no_process_and_the_next_one_removes_its_cgroups(tmp
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
     ) as owner:
         assert owner.stdout is not None
-        assert owner.stdout.readline()
+        folder = Path(owner.stdout.readline().strip())
         assert machine(owner.pid)["running"]
         owner.send_signal(signal.SIGKILL)
     wait_for(lambda: not machine(owner.pid)["running"], 60, "its processes have ended")
     assert machine(owner.pid)["cgroups"]
+    assert folder.parent == tmp_path
+    assert folder.exists()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def removed() -> bool:
-        cgroups.remove_stale()
-        return not machine(owner.pid)["cgroups"]
+        remove_leftovers()
+        return not machine(owner.pid)["cgroups"] and not folder.exists()
 
     wait_for(removed, 60, "nothing is left")

@@ -27,7 +27,7 @@ from localcluster.programs.build import Programs
 
 HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
 MODULES = {"os": os, "shutil": shutil, "sys": sys}
-GONE = 2**30
+GONE = 2**22 + 1
 """The number of no process: larger than the kernel's largest."""
 
 
@@ -182,14 +182,14 @@ class TestCgroups:
 
     def test_those_of_killed_runs_are_removed_and_those_of_others_stay(self, root: Path) -> None:
         names = [
-            f"hvpa-node-{GONE}-127.0.0.1",
-            f"hvpa-node-{os.getpid()}-127.0.0.1",
+            f"hvpa-node-{GONE}-1-127.0.0.1",
+            cgroups.name_of("127.0.0.1"),
             "hvpa-node-mine",
             "kubepods",
         ]
         for name in names:
             (root / "cpu" / name).mkdir()
-        cgroups.remove_stale()
+        assert cgroups.remove_stale() == names[:1]
         assert sorted(path.name for path in (root / "cpu").iterdir()) == sorted(names[1:])
 
 

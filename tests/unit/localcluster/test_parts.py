@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -17,11 +16,9 @@ import pytest
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.client.audit import Audit, parse
 from localcluster.client.exec_plugin import ExecPlugin
-from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.manifests import USAGE_ANNOTATION
 from localcluster.process import free_port
 from localcluster.programs import toolchain
-from localcluster.programs.build import Programs
 from localcluster.proxy.faults import Fault, Matcher, verb_of
 from localcluster.workloads.load import Course, Delayed, PodLoad, alone
 
@@ -284,27 +281,6 @@ def test_no_port_is_handed_out_twice_by_this_process_or_another() -> None:
     assert len(ours) == 150
     theirs = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=120)
     assert ours.isdisjoint(map(int, theirs.stdout.split()))
-
-
-def test_a_control_plane_that_does_not_start_leaves_no_folder() -> None:
-    programs = Programs({name: Path("/bin/false") for name in ("etcd", "kube-apiserver", "kubectl")}, {})
-    plane = ControlPlane(full=False, programs=programs)
-    assert plane.folder.exists()
-    with pytest.raises(RuntimeError, match="kube-apiserver ended with 1"), plane:
-        pass
-    assert not plane.folder.exists()
-
-
-def test_a_full_disk_is_said_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("etcd", "kube-apiserver", "kubectl")
-    plane = ControlPlane(full=False, programs=Programs(dict.fromkeys(names, Path("/bin/false")), {}))
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=255 * 2**20))
-    with (
-        pytest.raises(RuntimeError, match="has 255 MiB left, and a control plane needs 256: set TMPDIR"),
-        plane,
-    ):
-        pass
-    assert not plane.folder.exists()
 
 
 def test_waiting_reports_what_was_last_seen() -> None:
