@@ -307,6 +307,7 @@ class ControlPlane(Cluster):
             self.pki.kubelet(name),
             self.settings.reserved,
             images,
+            self.settings.kubelet,
         )
 
     def _start_simulated_nodes(self) -> None:

@@ -3,8 +3,10 @@ that is not self-evident."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from localcluster.client.pki import KeyPair
 from localcluster.node.config import Size
@@ -41,6 +43,8 @@ class AutoscalerSettings:
     # Real nodes: their number, and the resources that each leaves to the rest of the machine.
     real_nodes: int = 1
     reserved: Size = field(default_factory=Size)
+    # Further fields of their kubelets' configuration.
+    kubelet: Mapping[str, Any] = field(default_factory=dict)
     # Write the audit log (costs the API server about a tenth of its throughput).
     audit: bool = True
 

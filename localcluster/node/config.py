@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,16 @@ esac
 
 
 def kubelet(
-    state: Path, address: str, port: int, authority: Path, serving: KeyPair, cgroup: str, size: Size
+    state: Path,
+    address: str,
+    port: int,
+    authority: Path,
+    serving: KeyPair,
+    cgroup: str,
+    size: Size,
+    more: Mapping[str, Any],
 ) -> str:
-    """The configuration of the kubelet, which listens only on `address`."""
+    """The configuration of the kubelet, which listens only on `address`, with `more` fields."""
     config: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -159,7 +167,7 @@ def kubelet(
         "eventRecordQPS": 0,
         "systemReserved": {"cpu": size.cpu, "memory": size.memory},
     }
-    return yaml.safe_dump(config)
+    return yaml.safe_dump({**config, **more})
 
 
 INIT = rf"""

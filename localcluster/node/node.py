@@ -8,9 +8,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from localcluster.client.api import Json
 from localcluster.client.pki import KeyPair
@@ -87,7 +88,8 @@ def _why_hidden(*folders: Path) -> str:
 class Node:
     """A node that this process owns. `name` is its address on loopback (127.0.0.1, 127.0.0.2, …), which the kubelet
     uses unchanged; `serving` is its kubelet's certificate for that address, `kubeconfig` a client of the API server as
-    this node. `reserved` is not for its pods. `images` are tar files of further images: no image is pulled."""
+    this node. `reserved` is not for its pods. `images` are tar files of further images: no image is pulled.
+    `kubelet` are further fields of the kubelet's configuration."""
 
     name: str
     state: Path
@@ -97,6 +99,7 @@ class Node:
     serving: KeyPair
     reserved: Size = field(default_factory=Size)
     images: Sequence[Path] = ()
+    kubelet: Mapping[str, Any] = field(default_factory=dict)
     process: Process = field(init=False)
     cgroup: str = field(init=False)
 
@@ -123,7 +126,14 @@ class Node:
             "cni/net.d/10-none.conflist": config.NETWORK,
             "registries/_default/hosts.toml": config.NO_REGISTRY,
             "kubelet.yaml": config.kubelet(
-                self.state, self.name, port, self.authority, self.serving, self.cgroup, self.reserved
+                self.state,
+                self.name,
+                port,
+                self.authority,
+                self.serving,
+                self.cgroup,
+                self.reserved,
+                self.kubelet,
             ),
             "kubelet.kubeconfig": self.kubeconfig.read_text(),
         }

@@ -1,0 +1,66 @@
+"""A kubelet with a static CPU manager refuses to resize the CPU of a Guaranteed pod, and all that is asked for beside
+it. The operator then asks for the rest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.flags import AutoscalerSettings
+from localcluster.operator.operator import Operator, install_operator_rbac
+from localcluster.workloads.pods import MIB
+from localcluster.workloads.real_pods import RealPods, condition, is_resized
+from tests.e2e.kubelets.observe import namespace_of
+from tests.e2e.node.in_place import start
+
+pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
+
+SIZE = {"cpu": "300m", "memory": "64Mi"}
+LARGER = {"cpu": "600m", "memory": "96Mi"}
+
+
+@pytest.fixture(scope="module")
+def static_cluster(real_nodes: None) -> Iterator[ControlPlane]:
+    settings = AutoscalerSettings(kubelet={"cpuManagerPolicy": "static"})
+    with ControlPlane(nodes="real", settings=settings) as owned:
+        yield owned
+
+
+@pytest.fixture
+def static_pods(static_cluster: ControlPlane) -> Iterator[RealPods]:
+    with namespace_of(static_cluster) as real_pods:
+        assert isinstance(real_pods, RealPods)
+        yield real_pods
+
+
+def test_memory_beside_cpu_is_refused_with_it(static_pods: RealPods) -> None:
+    pods = static_pods
+    pods.create("web", SIZE, SIZE)
+    pods.resize("web", LARGER, LARGER)
+    pod = pods.until("web", lambda pod: condition(pod, "PodResizePending"), "is refused")
+    refusal = condition(pod, "PodResizePending") or {}
+    assert refusal["reason"] == "Infeasible"
+    assert "static" in refusal["message"]
+    assert pods.in_force("web").memory == 64 * MIB
+    without_cpu = LARGER | {"cpu": SIZE["cpu"]}
+    pods.resize("web", without_cpu, without_cpu)
+    pods.until("web", is_resized, "has more memory")
+    assert pods.in_force("web").memory == 96 * MIB
+
+
+def test_the_operator_raises_memory_although_cpu_is_refused(
+    static_cluster: ControlPlane, static_pods: RealPods
+) -> None:
+    pods = static_pods
+    pods.use("web", 280, 60)
+    kubeconfig = install_operator_rbac(static_cluster, deployment=False)
+    with Operator(static_cluster, kubeconfig):
+        size = {"cpu": "200m", "memory": "100Mi"}
+        start(pods, "web", {"requests": size, "limits": size})
+        name = pods.only_pod("web")
+        pods.use("web", 280, 95)
+        wait_for(lambda: pods.cgroup(name).limit > 104 * MIB, 120, "it has more memory")
+    assert pods.cgroup(name).shares == 204  # of 200m: the kubelet refuses more
