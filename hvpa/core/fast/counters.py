@@ -1,0 +1,84 @@
+"""Usage of a container from the counters of its kubelet (`/metrics/resource`).
+
+A kubelet repeats an old sample until it has the next one, 10 to 20 s later by default. Each sample has the time at which
+the kubelet took it, and only these times count: an answer with the same time is no news, and the time of the poll says
+nothing. A counter that falls belongs to a container that has restarted; a time that goes back, to a node whose clock was
+set. Both begin a new series, and there is no usage until it has two samples. docs/real-node.md has the measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final, NamedTuple
+
+WINDOW: Final = 5.0
+"""Seconds of CPU usage that count, if the kubelet samples that often: real usage is noisy within a second."""
+LONGEST: Final = 60.0
+"""Seconds between two samples after which their mean says nothing about the present."""
+WHOLE_SECONDS: Final = 10.0
+"""The least number of seconds between two samples of a counter that has whole seconds only: closer ones would be off by
+more than a tenth of a core."""
+MOST_CORES: Final = 1024
+"""More than any node has: a counter that shows more is wrong."""
+
+
+class Sample(NamedTuple):
+    """A value, and when the kubelet measured it (seconds since 1970, by the node's clock)."""
+
+    time: float
+    value: float
+
+
+class Rate(NamedTuple):
+    """CPU usage between two samples."""
+
+    millicores: int
+    time: float
+    """When the newer sample was taken, by the node's clock."""
+    seconds: float
+    """Seconds between the samples."""
+
+
+class CpuCounter:
+    """The samples of a counter of CPU seconds."""
+
+    __slots__ = ("_samples",)
+
+    def __init__(self) -> None:
+        self._samples: deque[Sample] = deque()
+
+    def add(self, sample: Sample) -> bool:
+        """Adds a sample of an answer; returns whether it is a new one."""
+        if not (math.isfinite(sample.time) and math.isfinite(sample.value) and sample.value >= 0):
+            return False
+        samples = self._samples
+        if samples:
+            last = samples[-1]
+            if sample.time == last.time:
+                return False
+            if sample.time < last.time or sample.value < last.value or sample.time - last.time > LONGEST:
+                samples.clear()
+        samples.append(sample)
+        # The last sample before the window stays: its distance may be the only one.
+        while len(samples) > 2 and samples[1].time <= sample.time - max(WINDOW, WHOLE_SECONDS):
+            samples.popleft()
+        return True
+
+    def rate(self) -> Rate | None:
+        """Returns the usage between the newest sample and the one before its window; None if there is none yet, or if
+        it can't be true."""
+        if len(self._samples) < 2:
+            return None
+        newest = self._samples[-1]
+        window = WHOLE_SECONDS if all(sample.value == int(sample.value) for sample in self._samples) else WINDOW
+        before = self._samples[0]
+        for sample in self._samples:
+            if sample.time > newest.time - window:
+                break
+            before = sample
+        seconds = newest.time - before.time
+        if window == WHOLE_SECONDS and seconds < window and newest.value > before.value:
+            return None
+        millicores = (newest.value - before.value) / seconds * 1000
+        return Rate(round(millicores), newest.time, seconds) if millicores <= MOST_CORES * 1000 else None

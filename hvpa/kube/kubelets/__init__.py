@@ -1,0 +1,1 @@
+"""Reads the usage of pods from the kubelets of their nodes, for the fast signal."""

@@ -1,0 +1,90 @@
+"""Usage comes from the counters' own times, and impossible counters are no usage."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hvpa.core.fast.counters import LONGEST, MOST_CORES, WINDOW, CpuCounter, Rate, Sample
+
+ODD = st.floats(allow_nan=True, allow_infinity=True)
+
+
+def rate_of(*samples: tuple[float, float]) -> Rate | None:
+    counter = CpuCounter()
+    for sample in samples:
+        counter.add(Sample(*sample))
+    return counter.rate()
+
+
+def millicores(*samples: tuple[float, float]) -> int | None:
+    rate = rate_of(*samples)
+    return None if rate is None else rate.millicores
+
+
+def test_the_usage_is_the_rise_between_two_samples() -> None:
+    assert rate_of((100.0, 7.5), (115.0, 15.0)) == Rate(500, 115.0, 15.0)
+    assert millicores((100.0, 7.5)) is None
+
+
+def test_an_unchanged_time_is_no_news() -> None:
+    counter = CpuCounter()
+    assert [counter.add(Sample(*sample)) for sample in ((1.0, 0.5), (1.0, 0.5), (16.0, 8.0), (16.0, 8.0))] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert counter.rate() == Rate(500, 16.0, 15.0)
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        pytest.param([(1.0, 90.5), (16.0, 0.5)], id="restarted"),
+        pytest.param([(100.0, 1.5), (40.0, 2.5)], id="clock set back"),
+        pytest.param([(1.0, 1.5), (2.0 + LONGEST, 2.5)], id="too long ago"),
+        pytest.param([(1.0, 1.5), (2.0, 2.5 + MOST_CORES)], id="more cores than any node has"),
+        pytest.param([(1.0, 1.5), (math.nan, 2.5)], id="no time"),
+        pytest.param([(1.0, 1.5), (16.0, -1.0)], id="negative"),
+        pytest.param([(1.0, 1.0), (3.0, 2.0)], id="whole seconds, close"),
+    ],
+)
+def test_impossible_counters_are_no_usage(samples: list[tuple[float, float]]) -> None:
+    assert rate_of(*samples) is None
+
+
+def test_after_a_restart_two_new_samples_are_needed() -> None:
+    assert millicores((1.0, 90.5), (16.0, 0.5), (31.0, 3.5)) == 200
+
+
+def test_whole_seconds_count_over_a_longer_time() -> None:
+    assert millicores((1.0, 1.0), (3.0, 2.0), (12.0, 6.0)) == 455
+    assert millicores((1.0, 4.0), (3.0, 4.0)) == 0
+
+
+def test_samples_of_each_second_count_over_the_window() -> None:
+    """A container that uses 1 core in every second second: the last second alone would be 0 or 1000m."""
+    samples = [(float(second), second / 2 + 0.25 * (second % 2)) for second in range(30)]
+    for count in range(10, 30):
+        assert abs((millicores(*samples[:count]) or 0) - 500) <= 1000 * 0.5 / WINDOW
+
+
+@given(st.lists(st.tuples(ODD, ODD)))
+def test_any_samples_give_a_usage_that_a_node_can_have_or_none(samples: list[tuple[float, float]]) -> None:
+    rate = rate_of(*samples)
+    assert rate is None or (0 <= rate.millicores <= MOST_CORES * 1000 and rate.seconds > 0)
+
+
+@given(st.integers(0, 64000), st.lists(st.floats(0.5, 20), min_size=1, max_size=20), st.integers(0, 10**9))
+def test_constant_usage_is_found_whenever_it_is_sampled(used: int, gaps: list[float], begun: int) -> None:
+    time, samples = float(begun), [Sample(float(begun), 0.125)]
+    for gap in gaps:
+        time += gap
+        samples.append(Sample(time, 0.125 + used / 1000 * (time - begun)))
+    found = millicores(*samples)
+    assert found is not None
+    assert abs(found - used) <= 1 + used / 1000

@@ -1,0 +1,63 @@
+"""Samples are read from a kubelet's answer, whatever else is in it."""
+
+from __future__ import annotations
+
+import string
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hvpa.core.fast.counters import Sample
+from hvpa.kube.kubelets.answer import PodName, Usage, read_answer
+
+ANSWER = b"""# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the container in core-seconds
+# TYPE container_cpu_usage_seconds_total counter
+container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} 49.894 1790706612345
+container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-2"} 1.5 1790706610000
+container_memory_working_set_bytes{container="app",namespace="shop",pod="web-1"} 3.1457280e+07 1790706612345
+container_start_time_seconds{container="app",namespace="shop",pod="web-1"} 1.7907e+09
+node_cpu_usage_seconds_total 1234.5 1790706612345
+pod_cpu_usage_seconds_total{namespace="shop",pod="web-1"} 50.1 1790706615000
+pod_memory_working_set_bytes{namespace="shop",pod="web-1"} 3.2e+07 1790706615000
+resource_scrape_error 0
+"""
+WEB = PodName("shop", "web-1")
+NAMES = st.text(string.ascii_lowercase + string.digits + "-.", min_size=1, max_size=20)
+
+
+def test_samples_of_the_wanted_pods_are_read() -> None:
+    assert read_answer(ANSWER, {WEB}) == {
+        (WEB, "app"): Usage(Sample(1790706612.345, 49.894), Sample(1790706612.345, 31457280.0)),
+        (WEB, ""): Usage(Sample(1790706615.0, 50.1), Sample(1790706615.0, 3.2e7)),
+    }
+
+
+def test_lines_that_are_not_as_expected_are_skipped() -> None:
+    lines = [
+        b'container_cpu_usage_seconds_total{namespace="shop",pod="web-1"} 1 1790706612345',  # no container
+        b'pod_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} 1 1790706612345',
+        b'container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} 1.2.3 1790706612345',
+        b'container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} 1',  # no time
+        b'container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} NaN 1790706612345',
+    ]
+    assert read_answer(b"\n".join(lines), {WEB}) == {}
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_bytes_are_read(text: bytes) -> None:
+    assert read_answer(text, {WEB}) == {}
+    read_answer(ANSWER[:200] + text + ANSWER[200:], {WEB})
+
+
+@given(st.dictionaries(st.tuples(NAMES, NAMES, NAMES), st.tuples(st.floats(0, 1e12), st.integers(0, 10**13))))
+def test_samples_are_those_that_were_written(written: dict[tuple[str, str, str], tuple[float, int]]) -> None:
+    text = "".join(
+        f'container_cpu_usage_seconds_total{{container="{container}",namespace="{namespace}",pod="{pod}"}}'
+        f" {value!r} {time}\n"
+        for (namespace, pod, container), (value, time) in written.items()
+    )
+    pods = {PodName(namespace, pod) for namespace, pod, _ in written}
+    assert read_answer(text.encode(), pods) == {
+        (PodName(namespace, pod), container): Usage(cpu=Sample(time / 1000, value))
+        for (namespace, pod, container), (value, time) in written.items()
+    }
