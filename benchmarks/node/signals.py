@@ -4,15 +4,17 @@ source is read until it shows half of the step."""
 from __future__ import annotations
 
 import random
-import re
 import ssl
 import time
 import urllib.request
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from hvpa.api.values.quantity import parse_cpu
+from hvpa.core.fast.counters import CpuCounter, Sample, newest
+from hvpa.kube.kubelets.answer import PodName, read_answer
 from localcluster.client.api import ApiError, Json, KubeApi
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.workloads import samples
@@ -21,6 +23,7 @@ from localcluster.workloads.real_pods import RealPods, status
 LOW, HIGH = 100, 500
 """Millicores."""
 CGROUP, KUBELET, METRICS_SERVER, HPA = "the cgroup", "the kubelet", "metrics-server", "the HPA's status"
+BOTH = "the kubelet, of pod and container"
 _HALF: Final = (LOW + HIGH) / 2
 _LOOK: Final = 0.5
 _WITHIN: Final = 90.0
@@ -59,9 +62,11 @@ def signals(
     pods.api.create(_hpa(pods.namespace, samples.target_of(workload)))
     name = pods.only_pod(_POD)
     pod = pods.get(name)
+    kubelet = Kubelet(plane, PodName(pods.namespace, name))
     sources: Mapping[str, Callable[[], float]] = {
         CGROUP: Counter(lambda: _from_cgroup(pods, pod)),
-        KUBELET: Counter(Kubelet(plane, pods.namespace, name)),
+        KUBELET: Counter(kubelet.of_container),
+        BOTH: kubelet.usage,
         METRICS_SERVER: lambda: _from_metrics_server(pods.api, pods.namespace, name),
         HPA: lambda: _from_hpa(pods.api, pods.namespace),
     }
@@ -105,11 +110,12 @@ def _read(sources: Mapping[str, Callable[[], float]], seconds: float) -> None:
 
 @dataclass
 class Kubelet:
-    """The counter of a container's CPU in its kubelet's `/metrics/resource`, with the time of the kubelet's sample."""
+    """The counters of a pod's CPU in its kubelet's `/metrics/resource`."""
 
     plane: ControlPlane
-    namespace: str
-    pod: str
+    pod: PodName
+    counters: Mapping[str, CpuCounter] = field(default_factory=lambda: defaultdict(CpuCounter))
+    """By container; empty: of the whole pod."""
     context: ssl.SSLContext = field(init=False)
     url: str = field(init=False)
 
@@ -121,15 +127,22 @@ class Kubelet:
         port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
         self.url = f"https://{node['metadata']['name']}:{port}/metrics/resource"
 
-    def __call__(self) -> tuple[float, float]:
-        """Return time and seconds of CPU; zeros if there is no sample yet."""
+    def read(self) -> dict[str, Sample]:
+        """Return the samples by container (empty: of the whole pod)."""
         with urllib.request.urlopen(self.url, timeout=10, context=self.context) as answer:
-            text = answer.read().decode()
-        labels = rf'[^}}]*namespace="{self.namespace}",pod="{self.pod}"'
-        sample = re.search(
-            rf"^container_cpu_usage_seconds_total{{{labels}}} (\S+) (\d+)$", text, re.MULTILINE
-        )
-        return (int(sample[2]) / 1000, float(sample[1])) if sample else (0.0, 0.0)
+            usage = read_answer(answer.read(), {self.pod})
+        return {container: used.cpu for (_, container), used in usage.items() if used.cpu is not None}
+
+    def of_container(self) -> tuple[float, float]:
+        """Return time and seconds of CPU of the pod's only container; zeros if there is no sample yet."""
+        return next((sample for container, sample in self.read().items() if container), (0.0, 0.0))
+
+    def usage(self) -> float:
+        """Return the millicores that the newer one of the pod's and the container's counter shows; 0 if none does."""
+        for container, sample in self.read().items():
+            self.counters[container].add(sample)
+        rate = newest(*[counter.rate() for counter in self.counters.values()])
+        return 0.0 if rate is None else rate.millicores
 
 
 def _from_cgroup(pods: RealPods, pod: Json) -> tuple[float, float]:

@@ -1,9 +1,9 @@
 """Usage of a container from the counters of its kubelet (`/metrics/resource`).
 
-A kubelet repeats an old sample until it has the next one, 10 to 20 s later by default. Each sample has the time at which
-the kubelet took it, and only these times count: an answer with the same time is no news, and the time of the poll says
-nothing. A counter that falls belongs to a container that has restarted; a time that goes back, to a node whose clock was
-set. Both begin a new series, and there is no usage until it has two samples. docs/real-node.md has the measurements.
+A kubelet repeats an old sample until it has the next one, 10 to 20 s later by default. Each sample has the time at
+which the kubelet took it. Only these times count, not the times of the polls: an answer with the same time is no news.
+A counter that falls belongs to a container that has restarted; a time that goes back, to a node whose clock was set.
+Both begin a new series, and there is no usage until it has two samples.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class CpuCounter:
         if len(self._samples) < 2:
             return None
         newest = self._samples[-1]
-        window = WHOLE_SECONDS if all(sample.value == int(sample.value) for sample in self._samples) else WINDOW
+        window = (
+            WHOLE_SECONDS if all(sample.value == int(sample.value) for sample in self._samples) else WINDOW
+        )
         before = self._samples[0]
         for sample in self._samples:
             if sample.time > newest.time - window:
@@ -82,3 +84,9 @@ class CpuCounter:
             return None
         millicores = (newest.value - before.value) / seconds * 1000
         return Rate(round(millicores), newest.time, seconds) if millicores <= MOST_CORES * 1000 else None
+
+
+def newest(*rates: Rate | None) -> Rate | None:
+    """Returns the rate with the newest sample. The kubelet samples a pod and its container at different times, so for
+    a pod with one container the newer one of both shows a change earlier."""
+    return max((rate for rate in rates if rate is not None), key=lambda rate: rate.time, default=None)

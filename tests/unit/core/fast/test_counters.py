@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.core.fast.counters import LONGEST, MOST_CORES, WINDOW, CpuCounter, Rate, Sample
+from hvpa.core.fast.counters import LONGEST, MOST_CORES, WINDOW, CpuCounter, Rate, Sample, newest
 
 ODD = st.floats(allow_nan=True, allow_infinity=True)
 
@@ -32,7 +32,9 @@ def test_the_usage_is_the_rise_between_two_samples() -> None:
 
 def test_an_unchanged_time_is_no_news() -> None:
     counter = CpuCounter()
-    assert [counter.add(Sample(*sample)) for sample in ((1.0, 0.5), (1.0, 0.5), (16.0, 8.0), (16.0, 8.0))] == [
+    assert [
+        counter.add(Sample(*sample)) for sample in ((1.0, 0.5), (1.0, 0.5), (16.0, 8.0), (16.0, 8.0))
+    ] == [
         True,
         False,
         True,
@@ -71,6 +73,12 @@ def test_samples_of_each_second_count_over_the_window() -> None:
     samples = [(float(second), second / 2 + 0.25 * (second % 2)) for second in range(30)]
     for count in range(10, 30):
         assert abs((millicores(*samples[:count]) or 0) - 500) <= 1000 * 0.5 / WINDOW
+
+
+def test_the_newest_of_two_counters_counts() -> None:
+    pod, container = Rate(900, 20.0, 15.0), Rate(400, 12.0, 14.0)
+    assert newest(container, pod) == newest(pod, None) == pod
+    assert newest(None, None) is None
 
 
 @given(st.lists(st.tuples(ODD, ODD)))

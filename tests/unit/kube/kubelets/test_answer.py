@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hvpa.core.fast.counters import Sample
 from hvpa.kube.kubelets.answer import PodName, Usage, read_answer
 
-ANSWER = b"""# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the container in core-seconds
+ANSWER = b"""# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time
 # TYPE container_cpu_usage_seconds_total counter
 container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} 49.894 1790706612345
 container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-2"} 1.5 1790706610000
