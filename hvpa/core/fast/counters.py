@@ -9,7 +9,6 @@ Both begin a new series, and there is no usage until it has two samples.
 from __future__ import annotations
 
 import math
-from collections import deque
 from typing import Final, NamedTuple
 
 WINDOW: Final = 5.0
@@ -46,7 +45,7 @@ class CpuCounter:
     __slots__ = ("_samples",)
 
     def __init__(self) -> None:
-        self._samples: deque[Sample] = deque()
+        self._samples: list[Sample] = []
 
     def add(self, sample: Sample) -> bool:
         """Adds a sample of an answer; returns whether it is a new one."""
@@ -62,7 +61,7 @@ class CpuCounter:
         samples.append(sample)
         # The last sample before the window stays: its distance may be the only one.
         while len(samples) > 2 and samples[1].time <= sample.time - max(WINDOW, WHOLE_SECONDS):
-            samples.popleft()
+            del samples[0]
         return True
 
     def rate(self) -> Rate | None:

@@ -127,7 +127,7 @@ class Poller:
         failures = 0
         while True:
             try:
-                text = await self._kubelets.read(*node)
+                is_soon = await self._asked(node)
             except KubeletError as error:
                 self.problems[node] = str(error)
                 failures += 1
@@ -135,8 +135,13 @@ class Poller:
             else:
                 self.problems.pop(node, None)
                 failures = 0
-                wait = SOON if self._took(node, text) else LATER
+                wait = SOON if is_soon else LATER
             await self._pause(wait)
+
+    async def _asked(self, node: Node) -> bool:
+        """Asks a kubelet; returns whether to ask it again soon. Nothing keeps the answer's text during the pause.
+        Raises `KubeletError`."""
+        return self._took(node, await self._kubelets.read(*node))
 
     def _took(self, node: Node, text: bytes) -> bool:
         """Adds an answer's samples; returns whether to poll again soon."""

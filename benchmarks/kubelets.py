@@ -1,0 +1,208 @@
+"""CPU and memory of polling kubelets for the fast signal.
+
+Many endpoints on loopback answer over TLS as kubelets do: compressed, for 100 pods each, with a new sample every 10 s.
+They are another process, so their CPU does not count. The operator's poller asks all of them, first every 10 s (as at
+rest), then every 2 s (as if a container of each node might need more soon). The floor is the same number of requests by
+a bare aiohttp session that throws the answers away. Times depend on the machine; compare the ratio to the floor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import multiprocessing
+import resource
+import ssl
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+import uvloop
+
+from hvpa.kube.kubelets import poller
+from hvpa.kube.kubelets.answer import PodName
+from hvpa.kube.kubelets.client import KubeletClient
+from hvpa.kube.kubelets.poller import ContainerUsage, Node, Poller
+from hvpa.reconcile.supervision import Supervisor
+from localcluster.client.pki import Authority, KeyPair
+
+PODS: Final = 100
+"""Pods of a node."""
+WATCHED: Final = 20
+"""Pods of a node that the poller wants."""
+SAMPLED: Final = 10.0
+"""Seconds between two samples of a container."""
+GOAL_CORES: Final = 1.0
+"""Most CPU for 1,000 nodes that are polled every 10 s."""
+GOAL_SHARE: Final = 0.002
+"""Most CPU for a node that is polled every 2 s, in cores."""
+GOAL_MEMORY: Final = 50
+"""Most memory for a node in kB."""
+
+
+def answer(seconds: float) -> bytes:
+    """Return a kubelet's answer, compressed, of this time."""
+    sampled = seconds // SAMPLED * SAMPLED
+    stamp = round(1000 * (1.79e9 + sampled))
+    lines = [
+        "# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the container"
+    ]
+    for metric, value in (("cpu_usage_seconds_total", sampled * 0.1), ("memory_working_set_bytes", 5e7)):
+        for scope in ("container", "pod"):
+            for pod in range(PODS):
+                container = 'container="app",' if scope == "container" else ""
+                labels = f'{container}namespace="shop",pod="web-5d4f9c7b8d-{pod:05}"'
+                lines.append(f"{scope}_{metric}{{{labels}}} {value + pod + 0.125:.6g} {stamp}")
+    return gzip.compress("\n".join(lines).encode())
+
+
+class _Kubelet(asyncio.Protocol):
+    """Answers each request with the answer of this time."""
+
+    body = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+        self._buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            self._buffer = self._buffer[end + 4 :]
+            head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(self.body)
+            self._transport.write(head + self.body)
+
+
+def _serve(count: int, pair: KeyPair, ready: Connection) -> None:
+    """Serve at so many ports until the process is ended."""
+
+    async def run() -> None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(pair.certificate, pair.key)
+        loop, began = asyncio.get_running_loop(), time.monotonic()
+        _Kubelet.body = answer(0.0)
+        servers = [await loop.create_server(_Kubelet, "127.0.0.1", 0, ssl=context) for _ in range(count)]
+        ready.send([server.sockets[0].getsockname()[1] for server in servers])
+        while True:
+            await asyncio.sleep(1)
+            _Kubelet.body = answer(time.monotonic() - began)
+
+    uvloop.run(run())
+
+
+class _Discarded:
+    """Reads answers as `KubeletClient` does, and throws them away: the floor."""
+
+    def __init__(self, kubelets: KubeletClient) -> None:
+        self._kubelets = kubelets
+
+    async def read(self, address: str, port: int) -> bytes:
+        await self._kubelets.read(address, port)
+        return b""
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _memory() -> int:
+    """Return the resident memory of this process in kB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1000
+
+
+async def _measure(ports: list[int], authority: Authority, seconds: float) -> dict[str, float]:
+    """Return cores at 10 s and at 2 s, those of the floor at 2 s, and kB for each node."""
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    wanted = {
+        Node("127.0.0.1", port): [PodName("shop", f"web-5d4f9c7b8d-{pod:05}") for pod in range(WATCHED)]
+        for port in ports
+    }
+    measured: dict[str, float] = {}
+    is_hot = False
+    taken = 0
+
+    def took(_: Node, usage: Mapping[PodName, Mapping[str, ContainerUsage]]) -> bool:
+        nonlocal taken
+        taken += 1
+        return is_hot
+
+    async def token() -> str:
+        return "Bearer token"
+
+    async with AsyncExitStack() as stack:
+        kubelets = await stack.enter_async_context(KubeletClient(context, token))
+        before = _memory()
+        supervisor = Supervisor()
+        polling = Poller(kubelets, took, supervisor)
+        polling.watch(wanted)
+        await asyncio.sleep(
+            poller.SOON + poller.LATER + 2
+        )  # each node has been polled, so its connection is open
+        for name, hot in (("rest", False), ("hot", True)):
+            is_hot = hot
+            await asyncio.sleep(poller.LATER)
+            taken, cpu, began = 0, _cpu(), time.monotonic()
+            await asyncio.sleep(seconds)
+            lasted = time.monotonic() - began
+            measured[name] = (_cpu() - cpu) / lasted
+            measured[f"polls at {name}"] = taken / lasted
+        if polling.problems:
+            raise SystemExit(f"kubelets did not answer: {next(iter(polling.problems.values()))}")
+        measured["kB"] = (_memory() - before) / len(ports)
+        polling.stop()
+        floor = Poller(_Discarded(kubelets), took, supervisor)
+        floor.watch(wanted)
+        await asyncio.sleep(poller.SOON + poller.LATER)
+        taken, cpu, began = 0, _cpu(), time.monotonic()
+        await asyncio.sleep(seconds)
+        lasted = time.monotonic() - began
+        measured["floor"] = (_cpu() - cpu) / lasted
+        measured["polls at floor"] = taken / lasted
+        floor.stop()
+    return measured
+
+
+def main(argv: list[str]) -> int:
+    """Run the benchmark; 0 if its goals are met."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks kubelets", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1000, help="endpoints (default: 1000)")
+    parser.add_argument("--seconds", type=float, default=20, help="of each measurement (default: 20)")
+    options = parser.parse_args(argv)
+    ours, theirs = multiprocessing.Pipe()
+    spawn = multiprocessing.get_context("spawn")
+    for kind in (resource.RLIMIT_NOFILE,):
+        resource.setrlimit(kind, (resource.getrlimit(kind)[1],) * 2)
+    with tempfile.TemporaryDirectory() as folder:
+        authority = Authority(Path(folder))
+        server = spawn.Process(target=_serve, args=(options.nodes, authority.server("kubelet"), theirs))
+        server.start()
+        try:
+            measured = uvloop.run(_measure(ours.recv(), authority, options.seconds))
+        finally:
+            server.kill()
+            server.join()
+    nodes = options.nodes
+    at_rest = measured["rest"] * 1000 / nodes
+    share = measured["hot"] / nodes * (nodes / poller.SOON) / measured["polls at hot"]
+    by_poll = [measured[name] / measured[f"polls at {name}"] for name in ("hot", "floor")]
+    print(
+        f"{nodes} nodes of {PODS} pods, {WATCHED} of them wanted; {measured['polls at hot']:.0f} polls per second"
+    )
+    print(f"1,000 nodes every 10 s   {at_rest:.2f} cores (goal: {GOAL_CORES:g})")
+    print(f"a node every 2 s         {share * 100:.2f} percent of a core (goal: {GOAL_SHARE * 100:g})")
+    print(f"memory of a node         {measured['kB']:.0f} kB (goal: {GOAL_MEMORY})")
+    print(
+        f"a poll                   {by_poll[0] / by_poll[1]:.2f} times the CPU of an answer that is thrown away"
+    )
+    return int(at_rest > GOAL_CORES or share > GOAL_SHARE or measured["kB"] > GOAL_MEMORY)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
