@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import gzip
 import multiprocessing
+import random
 import resource
 import ssl
 import sys
@@ -46,6 +47,11 @@ GOAL_MEMORY: Final = 50
 """Most memory for a node in kB."""
 
 
+def _name(pod: int) -> str:
+    """Return the pod's name, as a ReplicaSet would draw it."""
+    return f"web-5d4f9c7b8d-{random.Random(pod).randbytes(3).hex()}"
+
+
 def answer(seconds: float) -> bytes:
     """Return a kubelet's answer, compressed, of this time."""
     sampled = seconds // SAMPLED * SAMPLED
@@ -53,12 +59,14 @@ def answer(seconds: float) -> bytes:
     lines = [
         "# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the container"
     ]
-    for metric, value in (("cpu_usage_seconds_total", sampled * 0.1), ("memory_working_set_bytes", 5e7)):
+    draw = random.Random(stamp)
+    for metric, value in (("cpu_usage_seconds_total", sampled), ("memory_working_set_bytes", 5e7)):
         for scope in ("container", "pod"):
             for pod in range(PODS):
                 container = 'container="app",' if scope == "container" else ""
-                labels = f'{container}namespace="shop",pod="web-5d4f9c7b8d-{pod:05}"'
-                lines.append(f"{scope}_{metric}{{{labels}}} {value + pod + 0.125:.6g} {stamp}")
+                labels = f'{container}namespace="shop",pod="{_name(pod)}"'
+                amount = value * draw.uniform(1.0, 1.0001)
+                lines.append(f"{scope}_{metric}{{{labels}}} {amount!r} {stamp + draw.randrange(1000)}")
     return gzip.compress("\n".join(lines).encode())
 
 
@@ -121,8 +129,7 @@ async def _measure(ports: list[int], authority: Authority, seconds: float) -> di
     """Return cores at 10 s and at 2 s, those of the floor at 2 s, and kB for each node."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
     wanted = {
-        Node("127.0.0.1", port): [PodName("shop", f"web-5d4f9c7b8d-{pod:05}") for pod in range(WATCHED)]
-        for port in ports
+        Node("127.0.0.1", port): [PodName("shop", _name(pod)) for pod in range(WATCHED)] for port in ports
     }
     measured: dict[str, float] = {}
     is_hot = False
