@@ -73,11 +73,8 @@ class CpuCounter:
         window = (
             WHOLE_SECONDS if all(sample.value == int(sample.value) for sample in self._samples) else WINDOW
         )
-        before = self._samples[0]
-        for sample in self._samples:
-            if sample.time > newest.time - window:
-                break
-            before = sample
+        older = [sample for sample in self._samples if sample.time <= newest.time - window]
+        before = older[-1] if older else self._samples[0]
         seconds = newest.time - before.time
         if window == WHOLE_SECONDS and seconds < window and newest.value > before.value:
             return None
