@@ -39,11 +39,12 @@ class Usage(NamedTuple):
 def read_answer(text: bytes, wanted: Container[PodName]) -> dict[tuple[PodName, str], Usage]:
     """Returns the samples by pod and container ("": the whole pod), of the `wanted` pods."""
     found: dict[tuple[PodName, str], Usage] = {}
-    for scope, metric, container, namespace, pod, value, time in _LINE.findall(text):
-        if (scope == b"container") != bool(container):
-            continue
-        name = PodName(namespace.decode(errors="replace"), pod.decode(errors="replace"))
+    for line in _LINE.finditer(text):  # one after the other: all at once take as much memory as the text
+        name = PodName(line[4].decode(errors="replace"), line[5].decode(errors="replace"))
         if name not in wanted:
+            continue
+        scope, metric, container, _, _, value, time = line.groups(default=b"")
+        if (scope == b"container") != bool(container):
             continue
         try:
             sample = Sample(int(time) / 1000, float(value))
