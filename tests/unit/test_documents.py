@@ -83,6 +83,7 @@ NOT_HERE = {
     ),
     ("docs/performance.md", 'make bench BENCH_ARGS="scale'): "takes an hour; the flags are read below",
     ("docs/performance.md", "make bench BENCH_ARGS=resizes"): "takes minutes; the flags are read below",
+    ("docs/performance.md", "make bench BENCH_ARGS=kubelets"): "takes two minutes; the flags are read below",
     (
         "docs/performance.md",
         'make bench BENCH_ARGS="node',
