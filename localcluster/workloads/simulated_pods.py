@@ -41,8 +41,12 @@ class SimulatedPods(Pods):
         if name not in self._usage:
             self.use(name)
         resources = {"requests": dict(requests), **({"limits": dict(limits)} if limits else {})}
+        # As a DaemonSet does, so that the scheduler places the pod, also on a node for pods of tests alone.
+        its_node = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [self.node]}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [its_node]}}
         spec: Json = {
-            "nodeName": self.node,
+            "affinity": {"nodeAffinity": required},
+            "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}],
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "app", "image": "app", "resources": resources, **container}],
         }
