@@ -2,7 +2,8 @@
 # Writes the lock files of the operator, its build and its tests from pyproject.toml, and that of the docs site from
 # requirements-docs.in. Each pin has the hashes of all files of its release, so that the locks work on every platform.
 # Keeps existing pins if they still fit; `tools/dependencies/lock.sh --upgrade` (or `--upgrade-package NAME`) moves them.
-# The locks contain no address of a package index.
+# The locks contain no address of a package index. Resolve with an old Python 3.11 (Debian 12 has 3.11.2): packages may
+# need a newer one.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
