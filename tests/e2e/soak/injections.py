@@ -13,6 +13,7 @@ from functools import partial
 
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.proxy.faults import Damage, Hold
+from localcluster.proxy.packets import why_not
 from localcluster.proxy.proxy import Proxy
 from tests.e2e.soak.plan import Act
 from tests.e2e.soak.replicas import Replica
@@ -58,7 +59,8 @@ class Injections:
         else:
             for replica in self._replicas if act.who == len(self._replicas) else [self._replicas[act.who]]:
                 if act.kind == "dead":
-                    replica.wire.lose_connections()
+                    if not why_not():
+                        replica.wire.lose_connections()
                     continue
                 self._end(partial(_is_on, replica.proxy))  # one at a time on each line
                 fault = _Fault(time.monotonic() + act.lasts, replica.proxy, contextlib.ExitStack())

@@ -13,6 +13,7 @@ import pytest
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, Operator
+from localcluster.proxy.packets import why_not
 from localcluster.proxy.wire import Wire
 from tests.e2e.bare.faults.workloads import Workloads
 
@@ -24,6 +25,8 @@ DURATION = 15
 
 @pytest.fixture
 def wire(plane: ControlPlane) -> Iterator[Wire]:
+    if reason := why_not():
+        pytest.skip(reason)
     with Wire(plane.server) as wire:
         yield wire
 

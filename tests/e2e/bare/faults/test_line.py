@@ -16,6 +16,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.hasty import SILENCE, hasten
 from localcluster.operator.operator import Operator
 from localcluster.proxy.faults import Fault
+from localcluster.proxy.packets import why_not
 from localcluster.proxy.proxy import Proxy
 from localcluster.proxy.wire import Wire
 from localcluster.workloads.scenario import Scenario
@@ -121,6 +122,8 @@ def test_on_a_line_that_is_dead_but_open_watches_and_writes_are_given_up_and_mad
     line: Proxy, wire: Wire, workloads: Workloads, remote: Operator
 ) -> None:
     """Writes that were under way are carried out, and their answers never arrive."""
+    if reason := why_not():
+        pytest.skip(reason)
     watching(line)
     hold = line.hold(verb="patch", path="/deployments/", times=None)
     mark = workloads.recommend_next()
