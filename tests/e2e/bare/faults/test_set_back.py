@@ -65,5 +65,5 @@ def test_after_a_restore_of_etcd_the_operator_acts_on_the_restored_state(
         print(f"acted upon after {time.monotonic() - began:.1f} s")
         wait_for(lambda: operator.probe("readyz") == 200, SECONDS, "it is ready")
         assert operator.process.alive
-        assert operator.metric("hvpa_hvpas") == 1, "what the backup lacks is forgotten"
+        wait_for(lambda: operator.metric("hvpa_hvpas") == 1, SECONDS, "what the backup lacks is forgotten")
         assert not operator.metric("hvpa_task_failures_total")
