@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 
 import pytest
 
+from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
+from hvpa_lab.simulate.cluster.objects import PodObjects
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import NodeModel
 from tests.unit.lab.simulate.cluster.build import MI, bounds, container, names, run, template, workload
@@ -110,6 +113,10 @@ def test_a_pod_larger_than_a_node_stays_pending_and_says_so_once() -> None:
         (0.0, "Unschedulable", "Pod app-1 requests more than a node has"),
         (5.0, "Unschedulable", "Pod app-2 requests more than a node has"),
     ]
+    (pod,) = PodObjects(state, dt.datetime(2026, 1, 5, tzinfo=dt.UTC)).read()
+    scheduled = condition(pod.status.conditions, "PodScheduled")
+    assert scheduled is not None
+    assert (scheduled.status, scheduled.reason) == ("False", "Unschedulable")
     state.set_template(template(memory=501 * MI), 10.0)
     assert state.events[-1].message == "Pod app-3 requests more than a node has"
     assert (state.node_count, state.pods[0].phase, state.pods[0].ready_at) == (0, "Pending", None)
