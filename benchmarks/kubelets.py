@@ -2,8 +2,8 @@
 
 Many endpoints on loopback answer over TLS as kubelets do: compressed, for 100 pods each, with a new sample every 10 s.
 They are another process, so their CPU does not count. The operator's poller asks all of them, first every 10 s (as at
-rest), then every 2 s (as if a container of each node might need more soon). The floor is the same number of requests by
-a bare aiohttp session that throws the answers away. Times depend on the machine; compare the ratio to the floor.
+rest), then every 2 s (as if a container of each node might need more soon). The floor are the same polls with answers
+that are received and thrown away. Times depend on the machine; compare the ratio to the floor.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import uvloop
 
@@ -115,65 +114,77 @@ class _Discarded:
         return b""
 
 
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
 def _memory() -> int:
     """Return the resident memory of this process in kB."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1000
 
 
-async def _measure(ports: list[int], authority: Authority, seconds: float) -> dict[str, float]:
-    """Return cores at 10 s and at 2 s, those of the floor at 2 s, and kB for each node."""
-    context = ssl.create_default_context(cafile=str(authority.certificate))
-    wanted = {
-        Node("127.0.0.1", port): [PodName("shop", _name(pod)) for pod in range(WATCHED)] for port in ports
-    }
-    measured: dict[str, float] = {}
-    is_hot = False
-    taken = 0
+class _Use(NamedTuple):
+    """What a measurement found."""
 
-    def took(_: Node, usage: Mapping[PodName, Mapping[str, ContainerUsage]]) -> bool:
-        nonlocal taken
-        taken += 1
-        return is_hot
+    cores: float
+    polls: float
+    """Polls per second."""
+
+    @property
+    def of_a_poll(self) -> float:
+        """CPU seconds of a poll."""
+        return self.cores / self.polls
+
+
+class _Count:
+    """Counts polls, each of which is followed by another after 2 s if the nodes are hot."""
+
+    def __init__(self) -> None:
+        self.polls = 0
+        self.are_hot = False
+
+    def took(self, _: Node, usage: Mapping[PodName, Mapping[str, ContainerUsage]]) -> bool:
+        self.polls += 1
+        return self.are_hot
+
+    async def measured(self, seconds: float, *, are_hot: bool) -> _Use:
+        """Return the use of so many seconds, once all nodes are polled at their pace."""
+        self.are_hot = are_hot
+        await asyncio.sleep(poller.SOON + poller.LATER + 2)
+        self.polls, cpu, began = 0, time.process_time(), time.monotonic()
+        await asyncio.sleep(seconds)
+        lasted = time.monotonic() - began
+        return _Use((time.process_time() - cpu) / lasted, self.polls / lasted)
+
+
+class _Measured(NamedTuple):
+    """The results: at rest, hot, and of the floor, which is hot; and kB for each node."""
+
+    rest: _Use
+    hot: _Use
+    floor: _Use
+    memory: float
+
+
+async def _measure(ports: list[int], authority: Authority, seconds: float) -> _Measured:
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    pods = [PodName("shop", _name(pod)) for pod in range(WATCHED)]
+    wanted = {Node("127.0.0.1", port): pods for port in ports}
 
     async def token() -> str:
         return "Bearer token"
 
-    async with AsyncExitStack() as stack:
-        kubelets = await stack.enter_async_context(KubeletClient(context, token))
-        before = _memory()
-        supervisor = Supervisor()
-        polling = Poller(kubelets, took, supervisor)
+    async with KubeletClient(context, token) as kubelets:
+        before, count, supervisor = _memory(), _Count(), Supervisor()
+        polling = Poller(kubelets, count.took, supervisor)
         polling.watch(wanted)
-        await asyncio.sleep(
-            poller.SOON + poller.LATER + 2
-        )  # each node has been polled, so its connection is open
-        for name, hot in (("rest", False), ("hot", True)):
-            is_hot = hot
-            await asyncio.sleep(poller.LATER)
-            taken, cpu, began = 0, _cpu(), time.monotonic()
-            await asyncio.sleep(seconds)
-            lasted = time.monotonic() - began
-            measured[name] = (_cpu() - cpu) / lasted
-            measured[f"polls at {name}"] = taken / lasted
+        rest = await count.measured(seconds, are_hot=False)
+        hot = await count.measured(seconds, are_hot=True)
+        memory = (_memory() - before) / len(ports)
         if polling.problems:
             raise SystemExit(f"kubelets did not answer: {next(iter(polling.problems.values()))}")
-        measured["kB"] = (_memory() - before) / len(ports)
         polling.stop()
-        floor = Poller(_Discarded(kubelets), took, supervisor)
+        floor = Poller(_Discarded(kubelets), count.took, supervisor)
         floor.watch(wanted)
-        await asyncio.sleep(poller.SOON + poller.LATER)
-        taken, cpu, began = 0, _cpu(), time.monotonic()
-        await asyncio.sleep(seconds)
-        lasted = time.monotonic() - began
-        measured["floor"] = (_cpu() - cpu) / lasted
-        measured["polls at floor"] = taken / lasted
+        thrown_away = await count.measured(seconds, are_hot=True)
         floor.stop()
-    return measured
+    return _Measured(rest, hot, thrown_away, memory)
 
 
 def main(argv: list[str]) -> int:
@@ -184,8 +195,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     ours, theirs = multiprocessing.Pipe()
     spawn = multiprocessing.get_context("spawn")
-    for kind in (resource.RLIMIT_NOFILE,):
-        resource.setrlimit(kind, (resource.getrlimit(kind)[1],) * 2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with tempfile.TemporaryDirectory() as folder:
         authority = Authority(Path(folder))
         server = spawn.Process(target=_serve, args=(options.nodes, authority.server("kubelet"), theirs))
@@ -195,20 +205,16 @@ def main(argv: list[str]) -> int:
         finally:
             server.kill()
             server.join()
-    nodes = options.nodes
-    at_rest = measured["rest"] * 1000 / nodes
-    share = measured["hot"] / nodes * (nodes / poller.SOON) / measured["polls at hot"]
-    by_poll = [measured[name] / measured[f"polls at {name}"] for name in ("hot", "floor")]
+    at_rest, share = measured.rest.cores * 1000 / options.nodes, measured.hot.of_a_poll / poller.SOON
+    ratio = measured.hot.of_a_poll / measured.floor.of_a_poll
     print(
-        f"{nodes} nodes of {PODS} pods, {WATCHED} of them wanted; {measured['polls at hot']:.0f} polls per second"
+        f"{options.nodes} nodes of {PODS} pods, {WATCHED} of them wanted; {measured.hot.polls:.0f} polls per second"
     )
     print(f"1,000 nodes every 10 s   {at_rest:.2f} cores (goal: {GOAL_CORES:g})")
     print(f"a node every 2 s         {share * 100:.2f} percent of a core (goal: {GOAL_SHARE * 100:g})")
-    print(f"memory of a node         {measured['kB']:.0f} kB (goal: {GOAL_MEMORY})")
-    print(
-        f"a poll                   {by_poll[0] / by_poll[1]:.2f} times the CPU of an answer that is thrown away"
-    )
-    return int(at_rest > GOAL_CORES or share > GOAL_SHARE or measured["kB"] > GOAL_MEMORY)
+    print(f"memory of a node         {measured.memory:.0f} kB (goal: {GOAL_MEMORY})")
+    print(f"a poll                   {ratio:.2f} times the CPU of an answer that is thrown away")
+    return int(at_rest > GOAL_CORES or share > GOAL_SHARE or measured.memory > GOAL_MEMORY)
 
 
 if __name__ == "__main__":

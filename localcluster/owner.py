@@ -11,18 +11,33 @@ _UNKNOWN = "0"
 
 
 def owned(prefix: str) -> str:
-    """A name of this process: the prefix, the process id and its start, such as `hvpa-node-4711-98765`."""
-    return f"{prefix}-{os.getpid()}-{_start(os.getpid())}"
+    """A name of this process: the prefix, the process id, its start, and its namespace of process ids, such as
+    `hvpa-node-4711-98765n4026531836`."""
+    return name_of(prefix, os.getpid(), _start(os.getpid()))
+
+
+def name_of(prefix: str, process: int, start: str) -> str:
+    """The same of any process of this namespace."""
+    return f"{prefix}-{process}-{start}n{_space()}"
 
 
 def left_in(folder: Path, prefix: str) -> list[Path]:
-    """The entries of a folder whose names begin like those of `owned`, and whose owners have ended."""
-    names = re.compile(rf"{re.escape(prefix)}-(\d+)-(\d+)-.")
+    """The entries of a folder whose names begin like those of `owned`, and whose owners have ended. Processes of other
+    namespaces can't be seen: a container that shares the folder may run them."""
+    names = re.compile(rf"{re.escape(prefix)}-(\d+)-(\d+)n{_space()}-.")
     return [
         path
         for path in sorted(folder.glob(f"{prefix}-*"))
         if (match := names.match(path.name)) and not _lives(int(match[1]), match[2])
     ]
+
+
+def _space() -> str:
+    """The namespace of process ids; 0 where there are none, as on macOS."""
+    try:
+        return str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        return _UNKNOWN
 
 
 def _lives(process: int, start: str) -> bool:

@@ -138,7 +138,8 @@ class Kubelet:
         return next((sample for container, sample in self.read().items() if container), (0.0, 0.0))
 
     def usage(self) -> float:
-        """Return the millicores that the newer one of the pod's and the container's counter shows; 0 if none does."""
+        """Return the millicores between the last samples of the pod or of its container, whichever are newer; 0 without
+        two samples."""
         for container, sample in self.read().items():
             self.counters[container].add(sample)
         rate = newest(*[counter.rate() for counter in self.counters.values()])

@@ -56,6 +56,8 @@ def run_on_real_nodes(chosen: Options, screen: Screen) -> int:
             length, result = own.elapsed, own.result("this Hvpa")
         verdict = replace(verdict, faults=(*verdict.faults, *faults(result, show.grown, scenario)))
         comparison: list[str] = []
+        for fault in verdict.faults:  # known, whatever becomes of the comparison
+            screen.report(f"FAILED: {fault}")
         if chosen.compares:
             own.remove()
             rivals = RivalCluster(plane, operator, user, scenario, chosen.sizes)

@@ -122,8 +122,9 @@ def _without_reason(observation: Observation, decision: Decision) -> Iterator[st
         *[(blocked.axis, blocked.container, blocked.resource) for blocked in decision.blocked],
         *[("vertical", change.container, change.resource) for change in failed],
     }
-    smaller = any(blocked.axis == "vertical" and blocked.direction == "up" for blocked in decision.blocked)
-    smaller |= bool(failed)
+    smaller = bool(failed) or any(
+        blocked.axis == "vertical" and blocked.direction == "up" for blocked in decision.blocked
+    )
     stands_in = smaller or bool(observation.pods.unlike) or bool(decision.patched) or bool(decision.resizes)
     if (
         view is not None

@@ -1,1 +1,2 @@
-"""The fast signal (`spec.fastSignal`): usage from the kubelets' own counters, between two measurements of the HPA."""
+"""Usage of containers from the counters of their kubelets, between two measurements of the HPA. The operator does not
+use it yet (docs/roadmap.md, the fast signal)."""

@@ -59,8 +59,8 @@ class CpuCounter:
             if sample.time < last.time or sample.value < last.value or sample.time - last.time > LONGEST:
                 samples.clear()
         samples.append(sample)
-        # The last sample before the window stays: its distance may be the only one.
-        while len(samples) > 2 and samples[1].time <= sample.time - max(WINDOW, WHOLE_SECONDS):
+        # One sample from before the longest window stays: `rate` needs it.
+        while len(samples) > 2 and samples[1].time <= sample.time - WHOLE_SECONDS:
             del samples[0]
         return True
 
@@ -70,13 +70,12 @@ class CpuCounter:
         if len(self._samples) < 2:
             return None
         newest = self._samples[-1]
-        window = (
-            WHOLE_SECONDS if all(sample.value == int(sample.value) for sample in self._samples) else WINDOW
-        )
+        is_whole = all(sample.value == int(sample.value) for sample in self._samples)
+        window = WHOLE_SECONDS if is_whole else WINDOW
         older = [sample for sample in self._samples if sample.time <= newest.time - window]
         before = older[-1] if older else self._samples[0]
         seconds = newest.time - before.time
-        if window == WHOLE_SECONDS and seconds < window and newest.value > before.value:
+        if is_whole and seconds < window and newest.value > before.value:
             return None
         millicores = (newest.value - before.value) / seconds * 1000
         return Rate(round(millicores), newest.time, seconds) if millicores <= MOST_CORES * 1000 else None

@@ -16,7 +16,7 @@ TIMEOUT: Final = 5.0
 MOST_BYTES: Final = 4 * 2**20
 """Maximum bytes of an answer, uncompressed. 250 pods of four containers have half a megabyte."""
 _IDLE: Final = 60.0
-"""Seconds that an idle connection stays open: longer than the pause between two polls, retries included."""
+"""Seconds that an idle connection stays open: longer than the pause between two polls of a kubelet that answers."""
 
 
 class KubeletError(Exception):
@@ -25,9 +25,9 @@ class KubeletError(Exception):
 
 class KubeletClient:
     """The connections to kubelets, one for each node. `authorization` returns the value of the header, such as
-    `Bearer …`; None if there is none."""
+    `Bearer …`."""
 
-    def __init__(self, trust: ssl.SSLContext, authorization: Callable[[], Awaitable[str | None]]) -> None:
+    def __init__(self, trust: ssl.SSLContext, authorization: Callable[[], Awaitable[str]]) -> None:
         self._authorization = authorization
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=trust, limit=0, limit_per_host=1, keepalive_timeout=_IDLE),
@@ -46,8 +46,7 @@ class KubeletClient:
 
     async def read(self, address: str, port: int) -> bytes:
         """Returns a kubelet's answer. Raises `KubeletError`."""
-        header = await self._authorization()
-        headers = {} if header is None else {"Authorization": header}
+        headers = {"Authorization": await self._authorization()}
         url = URL.build(scheme="https", host=address, port=port, path=PATH)
         try:
             async with self._session.get(url, headers=headers, allow_redirects=False) as response:

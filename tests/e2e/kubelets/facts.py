@@ -172,8 +172,8 @@ def while_it_waits(place: Place) -> str:
     pods.until("web", _pending, "waits")
     pods.delete("other")
     pods.until("web", is_resized, "is resized")
-    counted = "the scheduler counts what it asks for" if counts else "the scheduler counts what it has"
-    return f"{counted}; it ends when it is taken back; resized when another pod is deleted"
+    counted = f"the scheduler counts its {'requested' if counts else 'present'} size"
+    return f"{counted}; it ends if the request is taken back; resized once another pod is deleted"
 
 
 def order(place: Place) -> str:
@@ -225,12 +225,7 @@ def _free(place: Place) -> int:
 
 def limit_below_usage(place: Place) -> str:
     """What becomes of a memory limit below usage, and of CPU that is asked for afterwards."""
-    pods = place.pods
-    pods.use("web", 10, 60)
-    pods.create("web", SMALL, LIMITS)
-    pods.await_used("web", 60)
-    pods.resize("web", {"memory": "30Mi"}, {"memory": "40Mi"})
-    pod = pods.until("web", lambda pod: _told(pod) == "Error" or is_resized(pod), "is looked at")
+    pods, pod = place.pods, _lowered_below_usage(place)
     if is_resized(pod):
         return "resized"
     limit = f'container "app" memory limit ({40 * MIB}) below current usage ('
@@ -243,14 +238,19 @@ def limit_below_usage(place: Place) -> str:
     return f"`{_told(pod)}`; its message {names}; {_blocked(place)}"
 
 
-def usage_falls(place: Place) -> str:
-    """What becomes of a refused memory limit once usage is below it."""
+def _lowered_below_usage(place: Place) -> Json:
+    """A pod that uses 60 MiB, once its kubelet has refused a limit of 40 MiB or set it."""
     pods = place.pods
     pods.use("web", 10, 60)
     pods.create("web", SMALL, LIMITS)
     pods.await_used("web", 60)
     pods.resize("web", {"memory": "30Mi"}, {"memory": "40Mi"})
-    pod = pods.until("web", lambda pod: _told(pod) == "Error" or is_resized(pod), "is looked at")
+    return pods.until("web", lambda pod: _told(pod) == "Error" or is_resized(pod), "is looked at")
+
+
+def usage_falls(place: Place) -> str:
+    """What becomes of a refused memory limit once usage is below it."""
+    pods, pod = place.pods, _lowered_below_usage(place)
     if is_resized(pod):
         return "none is refused"
     began = (condition(pod, "PodResizeInProgress") or {})["lastTransitionTime"]

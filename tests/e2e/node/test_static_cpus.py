@@ -13,7 +13,6 @@ from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.operator.operator import Operator, install_operator_rbac
 from localcluster.workloads.pods import MIB
 from localcluster.workloads.real_pods import RealPods, condition, is_resized
-from tests.e2e.kubelets.observe import namespace_of
 from tests.e2e.node.in_place import start
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
@@ -23,21 +22,14 @@ LARGER = {"cpu": "600m", "memory": "96Mi"}
 
 
 @pytest.fixture(scope="module")
-def static_cluster(real_nodes: None) -> Iterator[ControlPlane]:
+def node_cluster(real_nodes: None) -> Iterator[ControlPlane]:
+    """A node of its own, instead of that of the folder."""
     settings = AutoscalerSettings(kubelet={"cpuManagerPolicy": "static"})
     with ControlPlane(nodes="real", settings=settings) as owned:
         yield owned
 
 
-@pytest.fixture
-def static_pods(static_cluster: ControlPlane) -> Iterator[RealPods]:
-    with namespace_of(static_cluster) as real_pods:
-        assert isinstance(real_pods, RealPods)
-        yield real_pods
-
-
-def test_memory_beside_cpu_is_refused_with_it(static_pods: RealPods) -> None:
-    pods = static_pods
+def test_memory_beside_cpu_is_refused_with_it(pods: RealPods) -> None:
     pods.create("web", SIZE, SIZE)
     pods.resize("web", LARGER, LARGER)
     pod = pods.until("web", lambda pod: condition(pod, "PodResizePending"), "is refused")
@@ -52,12 +44,11 @@ def test_memory_beside_cpu_is_refused_with_it(static_pods: RealPods) -> None:
 
 
 def test_the_operator_raises_memory_although_cpu_is_refused(
-    static_cluster: ControlPlane, static_pods: RealPods
+    node_cluster: ControlPlane, pods: RealPods
 ) -> None:
-    pods = static_pods
     pods.use("web", 280, 60)
-    kubeconfig = install_operator_rbac(static_cluster, deployment=False)
-    with Operator(static_cluster, kubeconfig):
+    kubeconfig = install_operator_rbac(node_cluster, deployment=False)
+    with Operator(node_cluster, kubeconfig):
         size = {"cpu": "200m", "memory": "100Mi"}
         start(pods, "web", {"requests": size, "limits": size})
         name = pods.only_pod("web")

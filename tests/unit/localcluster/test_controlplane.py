@@ -15,6 +15,7 @@ from localcluster.controlplane import controlplane
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.node import cgroups
+from localcluster.owner import name_of
 from localcluster.programs.build import Programs
 
 MIB = 2**20
@@ -83,7 +84,7 @@ class TestFullDisk:
 
 
 def test_folders_of_killed_runs_are_removed(temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    left = temporary / f"hvpa-cluster-{GONE}-1-abc"
+    left = temporary / f"{name_of('hvpa-cluster', GONE, '1')}-abc"
     (left / "pki").mkdir(parents=True)
     one, other = plane(), plane()
     assert sorted(temporary.iterdir()) == sorted([one.folder, other.folder])

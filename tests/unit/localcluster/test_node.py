@@ -22,6 +22,7 @@ from localcluster.node import cgroups, node
 from localcluster.node.config import INIT, PLUGIN, TUNABLES, Size
 from localcluster.node.image import write_image
 from localcluster.node.node import IN_IMAGE, PROGRAMS, Node
+from localcluster.owner import name_of
 from localcluster.process import _PORTS
 from localcluster.programs.build import Programs
 
@@ -182,7 +183,7 @@ class TestCgroups:
 
     def test_those_of_killed_runs_are_removed_and_those_of_others_stay(self, root: Path) -> None:
         names = [
-            f"hvpa-node-{GONE}-1-127.0.0.1",
+            f"{name_of('hvpa-node', GONE, '1')}-127.0.0.1",
             cgroups.name_of("127.0.0.1"),
             "hvpa-node-mine",
             "kubepods",
