@@ -56,7 +56,7 @@ help: ## list the targets
 
 ##@ Start here
 .PHONY: demo
-demo: venv ## run the demo (KEEP=1: leave it running; DEMO=rollout: replace pods; NODES=simulated: no containers)
+demo: venv ## run the demo (KEEP=1: leave it running; DEMO=rollout: replace pods; DEMO=fast: the fast signal; NODES=simulated: no containers)
 	@$(PY) -m demo
 
 .PHONY: simulate

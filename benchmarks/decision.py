@@ -27,7 +27,7 @@ from hvpa.api.hvpa.resource import read_hvpa
 from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Objects, Settings
-from hvpa.core.model import Event, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import Event, FastUsage, OwnedChange, PodResize, WorkloadPatch
 from hvpa.core.values.memo import REMEMBERED
 from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges
 from hvpa.reconcile.reconciler import Reconciler
@@ -80,6 +80,10 @@ class MemoryCluster:
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """See the cluster port."""
         return {}
+
+    def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
+        """See the cluster port."""
+        return None
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """See the cluster port."""

@@ -18,7 +18,7 @@ import ssl
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -28,7 +28,7 @@ import uvloop
 from hvpa.kube.kubelets import poller
 from hvpa.kube.kubelets.answer import PodName
 from hvpa.kube.kubelets.client import KubeletClient
-from hvpa.kube.kubelets.poller import ContainerUsage, Node, Poller
+from hvpa.kube.kubelets.poller import ContainerUsage, Kubelets, Listener, Node, Poller
 from hvpa.reconcile.supervision import Supervisor
 from localcluster.client.pki import Authority, KeyPair
 
@@ -106,7 +106,7 @@ def _serve(count: int, pair: KeyPair, ready: Connection) -> None:
 class _Discarded:
     """Reads answers as `KubeletClient` does, and throws them away: the floor."""
 
-    def __init__(self, kubelets: KubeletClient) -> None:
+    def __init__(self, kubelets: Kubelets) -> None:
         self._kubelets = kubelets
 
     async def read(self, address: str, port: int) -> bytes:
@@ -132,21 +132,39 @@ class _Use(NamedTuple):
         return self.cores / self.polls
 
 
-class _Count:
+class _Token:
+    """The same token for all kubelets."""
+
+    async def __call__(self) -> str:
+        return "Bearer token"
+
+    def refused(self, header: str) -> None:
+        raise AssertionError("the benchmark's kubelets refuse no token")
+
+
+class _Count(Listener):
     """Counts polls, each of which is followed by another after 2 s if the nodes are hot."""
 
-    def __init__(self) -> None:
+    def __init__(self, kubelets: Kubelets) -> None:
+        self.kubelets = kubelets
         self.polls = 0
         self.are_hot = False
 
-    def took(self, _: Node, usage: Mapping[PodName, Mapping[str, ContainerUsage]]) -> bool:
+    def news(self, node: Node, usage: Mapping[PodName, Mapping[str, ContainerUsage]]) -> Collection[PodName]:
+        return usage.keys() if self.are_hot else ()
+
+    def answers_changed(self, node: Node) -> None:
+        pass
+
+    async def read(self, address: str, port: int) -> bytes:
+        """See `Kubelets`."""
         self.polls += 1
-        return self.are_hot
+        return await self.kubelets.read(address, port)
 
     async def measured(self, seconds: float, *, are_hot: bool) -> _Use:
         """Return the use of so many seconds, once all nodes are polled at their pace."""
         self.are_hot = are_hot
-        await asyncio.sleep(poller.SOON + poller.LATER + 2)
+        await asyncio.sleep(poller.FREQUENT * poller.SOON + poller.LATER + 2)
         self.polls, cpu, began = 0, time.process_time(), time.monotonic()
         await asyncio.sleep(seconds)
         lasted = time.monotonic() - began
@@ -164,23 +182,21 @@ class _Measured(NamedTuple):
 
 async def _measure(ports: list[int], authority: Authority, seconds: float) -> _Measured:
     context = ssl.create_default_context(cafile=str(authority.certificate))
-    pods = [PodName("shop", _name(pod)) for pod in range(WATCHED)]
+    pods = {PodName("shop", _name(pod)): frozenset({"app"}) for pod in range(WATCHED)}
     wanted = {Node("127.0.0.1", port): pods for port in ports}
 
-    async def token() -> str:
-        return "Bearer token"
-
-    async with KubeletClient(context, token) as kubelets:
-        before, count, supervisor = _memory(), _Count(), Supervisor()
-        polling = Poller(kubelets, count.took, supervisor)
+    async with KubeletClient(context, _Token()) as client:
+        before, supervisor = _memory(), Supervisor()
+        count = _Count(client)
+        polling = Poller(count, count, supervisor)
         polling.watch(wanted)
         rest = await count.measured(seconds, are_hot=False)
         hot = await count.measured(seconds, are_hot=True)
         memory = (_memory() - before) / len(ports)
-        if polling.problems:
-            raise SystemExit(f"kubelets did not answer: {next(iter(polling.problems.values()))}")
+        if problem := next(filter(None, map(polling.problem, wanted)), ""):
+            raise SystemExit(f"kubelets did not answer: {problem}")
         polling.stop()
-        floor = Poller(_Discarded(kubelets), count.took, supervisor)
+        floor = Poller(_Discarded(count), count, supervisor)
         floor.watch(wanted)
         thrown_away = await count.measured(seconds, are_hot=True)
         floor.stop()

@@ -26,6 +26,7 @@ from demo.verdict import Evidence, Rivals, Write, state_of
 from localcluster.client.audit import Mark, Request
 from localcluster.controlplane.cluster import DAY
 from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import install_fast_signal
 from localcluster.process import Process, free_port
 from localcluster.workloads.load import await_pods
 
@@ -235,7 +236,8 @@ def operator_on(
     ServiceAccount. Raises `DemoError` if it does not start."""
     namespace, account = _install(plane, configs, report)
     token_seconds = KEPT_SECONDS if chosen.keep else DAY
-    operator = _operator(plane, namespace, account, token_seconds)
+    arguments = install_fast_signal(plane) if chosen.fast else ()
+    operator = _operator(plane, namespace, account, token_seconds, arguments)
     user = f"system:serviceaccount:{namespace}:{account}"
     try:
         _start(operator, report, user)
@@ -259,7 +261,9 @@ def _install(plane: ControlPlane, configs: Sequence[str], report: Report) -> tup
     return account["namespace"], account["name"]
 
 
-def _operator(plane: ControlPlane, namespace: str, account: str, token_seconds: int) -> Process:
+def _operator(
+    plane: ControlPlane, namespace: str, account: str, token_seconds: int, arguments: Sequence[str]
+) -> Process:
     """`hvpa run` with only the rights of its ServiceAccount."""
     kubeconfig = plane.service_account_kubeconfig(namespace, account, token_seconds)
     argv: list[str | Path] = [
@@ -269,6 +273,7 @@ def _operator(plane: ControlPlane, namespace: str, account: str, token_seconds: 
         *("--metrics-bind-address", "0"),
         *("--health-probe-bind-address", f"127.0.0.1:{free_port()}"),
         *("--log-format", "console"),
+        *arguments,
     ]
     # The user's own configuration (KUBECONFIG, proxies) does not reach it.
     environment = {"HOME": str(plane.folder), "PATH": os.environ.get("PATH", ""), "PYTHONUNBUFFERED": "1"}

@@ -23,6 +23,7 @@ Environment:
   NODES=simulated   simulated nodes, even if this machine can run real ones (NODES=real: nothing else will do)
   KEEP=1            leave everything running in the background, until `make cluster-down` (simulated nodes)
   DEMO=rollout      a changed size replaces the pods, instead of resizing those that run (simulated nodes)
+  DEMO=fast         the fast signal (spec.fastSignal): the operator reads the load from the kubelets (real nodes)
   DEMO_SECONDS=300  how long the load rises and falls (real nodes: 160)
   DEMO_COMPARE=0    real nodes without HPA and VPA
   DEMO_MODE=Off     all four update modes Off: nothing may be scaled, so this ends with 1
@@ -39,7 +40,7 @@ class OptionError(Exception):
 class Options:
     """`keep`: leave everything running. `mode`: the update mode of all four directions. `seconds`: length of the load,
     None for the default. `sizes`: the update strategy. `compares`: whether an HPA and a VPA scale the workload of real
-    nodes, too."""
+    nodes, too. `fast`: with the fast signal."""
 
     keep: bool = False
     mode: Mode = "Auto"
@@ -47,6 +48,7 @@ class Options:
     sizes: SizeStrategy = "InPlaceOrRollout"
     nodes: Nodes = "auto"
     compares: bool = True
+    fast: bool = False
 
 
 def options(environment: Mapping[str, str]) -> Options:
@@ -59,17 +61,19 @@ def options(environment: Mapping[str, str]) -> Options:
         return text
 
     keep, mode = choice("KEEP", "1", "0"), choice("DEMO_MODE", "Off", "Auto")
-    sizes: SizeStrategy = (
-        "Rollout" if choice("DEMO", "rollout", "in-place") == "rollout" else "InPlaceOrRollout"
-    )
+    demo = choice("DEMO", "rollout", "fast", "in-place")
+    sizes: SizeStrategy = "Rollout" if demo == "rollout" else "InPlaceOrRollout"
     nodes = cast(Nodes, choice("NODES", "real", "simulated", "auto"))
+    if demo == "fast":
+        if nodes == "simulated":
+            raise OptionError("NODES=simulated: DEMO=fast needs real nodes, whose kubelets measure")
+        nodes = "real"
     for name, is_set in (("KEEP=1", keep == "1"), ("DEMO=rollout", sizes == "Rollout")):
         if nodes == "real" and is_set:
             raise OptionError(f"NODES=real: {name} needs simulated nodes")
     seconds = _seconds(environment.get("DEMO_SECONDS"))
-    return Options(
-        keep == "1", cast(Mode, mode), seconds, sizes, nodes, choice("DEMO_COMPARE", "0", "1") == "1"
-    )
+    compares = choice("DEMO_COMPARE", "0", "1") == "1"
+    return Options(keep == "1", cast(Mode, mode), seconds, sizes, nodes, compares, demo == "fast")
 
 
 def _seconds(text: str | None) -> float | None:

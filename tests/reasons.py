@@ -27,6 +27,7 @@ PASSED_ON: Final[dict[str, tuple[str, ...]]] = {
     "problems[0].reason": (),  # another finding's, as of all that follow
     "finding.reason": (),
     "why.reason": (),
+    "condition.reason": (),  # as the operator has reported it
 }
 """Expressions that pass a reason on, and what those reasons are where no finding or gate has them."""
 

@@ -38,6 +38,16 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "and .Values.customKinds .Values.dashboard.enabled",
         ("custom-kinds/dashboard_role.yaml", "custom-kinds/dashboard_role_binding.yaml"),
     ),
+    "fast-signal.yaml": (
+        ".Values.fastSignal",
+        (
+            "fast-signal/kubelets_service_account.yaml",
+            "fast-signal/kubelets_role.yaml",
+            "fast-signal/kubelets_role_binding.yaml",
+            "fast-signal/token_role.yaml",
+            "fast-signal/token_role_binding.yaml",
+        ),
+    ),
     "flow-control.yaml": (".Values.flowControl", ("flow-control/flow_schemas.yaml",)),
     "operator-policy.yaml": (
         "and .Values.operatorPolicy (not .Values.inPlaceOnly)",
@@ -104,6 +114,7 @@ SUBSTITUTIONS: Final = (
     (r"hvpa-system", NAMESPACE),
     # The HvpaSizes object has the same name in every namespace, regardless of the release's name.
     (r"(?<!paramRef:\n    )((?<!/)(?:name|policyName): )hvpa(-[a-z-]+)?$", rf"\g<1>{FULL_NAME}\g<2>"),
+    (r"(resourceNames: \[)hvpa(-kubelets\])$", rf"\g<1>{FULL_NAME}\g<2>"),
     (_KIND, _EACH_KIND),
     (_WORKLOADS, r"\g<1>[list, watch{{ if not .Values.inPlaceOnly }}, patch{{ end }}]"),
 )

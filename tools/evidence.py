@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from benchmarks import fast
 from benchmarks.joint import words
 from benchmarks.joint.jumps import table
 from benchmarks.joint.kept import Kept, read, read_jumps
@@ -80,10 +81,11 @@ PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
     "slow": lambda kept: words.slow(read("slow"), kept),
     "jumps": lambda _: table(read_jumps().felt),
     "jumps_in_place": lambda _: words.jumps(read_jumps()),
+    "fast_jumps": lambda _: fast.jumps_table(fast.read().jumps),
 }
 
 
-PAGES: Final = ("README.md", "docs/joint-scaling.md")
+PAGES: Final = ("README.md", "docs/joint-scaling.md", "docs/fast-signal.md")
 PLOT: Final = "docs/joint-scaling-cost.svg"
 
 

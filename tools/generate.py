@@ -23,6 +23,7 @@ GENERATED = {
     },
     "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),
     "README.md": ("-m", "tools.evidence", "README.md"),
+    "docs/fast-signal.md": ("-m", "tools.evidence", "docs/fast-signal.md"),
     "docs/joint-scaling-cost.svg": ("-m", "tools.evidence", "docs/joint-scaling-cost.svg"),
     **dict.fromkeys(
         ("config/monitoring/dashboard.json", "charts/hvpa/dashboards/hvpa.json"), ("-m", "tools.dashboard")

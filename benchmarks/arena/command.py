@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import yaml
@@ -29,6 +30,7 @@ from benchmarks.arena.draw import Drawn, drawn
 from benchmarks.arena.policies import policies, rival, scenario_of
 from benchmarks.arena.report import compared, report
 from benchmarks.arena.run import CACHE, OutcomeOrError, Result, run_all
+from hvpa_lab.simulate.model import KubeletKind
 
 WORKLOADS = 300
 BEGIN, END = "<!-- arena -->", "<!-- end -->"
@@ -43,13 +45,15 @@ def main(argv: Sequence[str]) -> int:
     ]
     if args.only is not None:
         workloads = [drawn(args.seed, args.only)]
-        text = yaml.safe_dump(scenario_of(workloads[0], *policies(workloads[0])), sort_keys=False, width=110)
+        text = yaml.safe_dump(
+            scenario_of(workloads[0], *policies(workloads[0]), kubelets=args.fast), sort_keys=False, width=110
+        )
         print(f"# hvpa simulate --seed {args.seed + args.only}\n{text}\n---")
     if not workloads:
         print("there is no such workload", file=sys.stderr)
         return 2
     began = time.monotonic()
-    outcomes = run_all(args.seed, workloads, args.keep, args.jobs, _progress)
+    outcomes = run_all(args.seed, workloads, args.keep, args.jobs, _progress, args.fast)
     results = [_result(workload, outcomes) for workload in workloads]
     text = report(args.seed, results)
     print(text)
@@ -79,6 +83,8 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     add("--weight", help="only this one: none, 0, 30, 50, 80 or 100")
     add("--strategy", help="only this one: Rollout, InPlaceOrRollout or InPlace")
     add("--metric", help="only this one, such as 'queue'")
+    fast = "Hvpas that resize pods in place have the fast signal, of kubelets with these settings"
+    add("--fast", choices=get_args(KubeletKind), help=fast)
     add("--jobs", type=int, default=2, help="processes (default: 2)")
     add("--keep", type=Path, default=CACHE, metavar="DIR", help=f"where results are kept (default: {CACHE})")
     add("--json", type=Path, metavar="FILE", help="also write all results to this file")

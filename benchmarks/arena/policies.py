@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from benchmarks.arena.draw import HOURS, Drawn, Fields, workload_field
+from hvpa_lab.simulate.model import KubeletKind
 
 STEP: Final = 15
 HVPA: Final = "Hvpa"
@@ -40,8 +41,19 @@ def policies(workload: Drawn) -> list[str]:
     return list(dict.fromkeys((HVPA, rival(workload), BOTH, HPA, *again)))
 
 
-def scenario_of(workload: Drawn, *names: str) -> Fields:
-    """Return the scenario with these policies, in the form of its YAML."""
+def scenario_of(workload: Drawn, *names: str, kubelets: KubeletKind | None = None) -> Fields:
+    """Return the scenario with these policies, in the form of its YAML. With `kubelets`, Hvpas that resize pods in
+    place have the fast signal of kubelets with these settings."""
+    fields = _scenario(workload, *names)
+    if kubelets is not None and workload.in_place:
+        fields["metrics"]["kubelets"] = kubelets
+        for policy in fields["policies"]:
+            if "hvpa" in policy:
+                policy["hvpa"]["spec"]["fastSignal"] = {"mode": "Raise"}
+    return fields
+
+
+def _scenario(workload: Drawn, *names: str) -> Fields:
     return {
         "name": f"Arena {workload.number}",
         "description": workload.text,

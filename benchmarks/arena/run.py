@@ -26,6 +26,7 @@ from benchmarks.arena.outcome import Outcome, outcome_of
 from benchmarks.arena.policies import AGAIN, HVPA, policies, scenario_of
 from benchmarks.joint.run import ACTING_ROOMS, HVPA_ROOMS, SCENARIO, code_version, essence, write_scenario
 from hvpa_lab.simulate.engine import quiet, simulate
+from hvpa_lab.simulate.model import KubeletKind
 from hvpa_lab.simulate.scenario.read import load_scenario
 
 CACHE: Final = Path.home() / ".cache" / "hvpa" / "arena"
@@ -61,7 +62,12 @@ OutcomeOrError = tuple[Outcome | None, str]
 
 
 def run_all(
-    seed: int, workloads: Sequence[Drawn], kept: Path, processes: int, report: Callable[[int, int], None]
+    seed: int,
+    workloads: Sequence[Drawn],
+    kept: Path,
+    processes: int,
+    report: Callable[[int, int], None],
+    kubelets: KubeletKind | None = None,
 ) -> dict[tuple[int, str], OutcomeOrError]:
     """Run all that is not kept in this folder. Results of finished runs stay if it is interrupted. `report` is called
     with the number of finished runs, and of all runs."""
@@ -70,7 +76,7 @@ def run_all(
     outcomes: dict[tuple[int, str], OutcomeOrError] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, quiet) as pool:
-        futures = {pool.submit(run_one, seed, *key, kept): key for key in wanted}
+        futures = {pool.submit(run_one, seed, *key, kept, kubelets): key for key in wanted}
         try:
             for future in as_completed(futures):
                 outcomes[futures[future]] = future.result()
@@ -81,10 +87,12 @@ def run_all(
     return outcomes
 
 
-def run_one(seed: int, number: int, name: str, kept: Path) -> OutcomeOrError:
+def run_one(
+    seed: int, number: int, name: str, kept: Path, kubelets: KubeletKind | None = None
+) -> OutcomeOrError:
     """Run this policy in this process, or return its kept result."""
     workload = drawn(seed, number)
-    scenario = scenario_of(workload, name)
+    scenario = scenario_of(workload, name, kubelets=kubelets if name == HVPA else None)
     code = code_version(HVPA_ROOMS if name == HVPA else ACTING_ROOMS)
     key = json.dumps([{**scenario, "description": ""}, seed, number, code, COUNTED], sort_keys=True)
     path = kept / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"

@@ -1,6 +1,6 @@
 """`python -m benchmarks node`: measures on a real node the times from a resize to the cgroup and to the status, and
 from a container's OOM to a larger limit, the age of a load's signals, and the operator's own usage meanwhile. Kubelet
-and metrics-server have their defaults."""
+(but for `--housekeeping`) and metrics-server have their defaults."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.node import resizes
-from benchmarks.node.jumps import HVPA, POLICIES, jump
+from benchmarks.node.jumps import FAST, HVPA, POLICIES, jump
 from benchmarks.node.signals import signals
 from benchmarks.node.spread import spread
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import AutoscalerSettings
 from localcluster.node.node import why_not
-from localcluster.operator.operator import Operator, install_operator_rbac
+from localcluster.operator.operator import Operator, install_fast_signal, install_operator_rbac
 from localcluster.programs.build import build, build_node
 from localcluster.workloads.real_pods import RealPods
 
@@ -42,6 +42,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--jumps", type=int, default=5, help="of each factor and policy (default: 5; 0: none)"
     )
+    policies = f"that a jump has, separated by commas (default: {','.join(POLICIES)})"
+    parser.add_argument("--policies", default=",".join(POLICIES), help=policies)
+    housekeeping = "the kubelet's --housekeeping-interval (default: 10s)"
+    parser.add_argument("--housekeeping", default="10s", help=housekeeping)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the steps (default: 1)")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="keep all times there; measure only those that it lacks"
@@ -64,8 +68,12 @@ def _measure(options: argparse.Namespace, measured: dict[str, Any]) -> Iterator[
     """Add the missing times to `measured`; yield after each addition, so that an interrupted run loses little."""
     with (
         tempfile.TemporaryDirectory() as control,
-        ControlPlane(nodes="real", settings=_DEFAULTS) as plane,
-        Operator(plane, install_operator_rbac(plane, deployment=False)) as operator,
+        ControlPlane(
+            nodes="real", settings=dataclasses.replace(_DEFAULTS, housekeeping=options.housekeeping)
+        ) as plane,
+        Operator(
+            plane, install_operator_rbac(plane, deployment=False), *install_fast_signal(plane)
+        ) as operator,
     ):
         pods = RealPods(plane.api, plane.nodes, "default", Path(control))
         parts: dict[str, Callable[[], Any]] = {
@@ -80,20 +88,20 @@ def _measure(options: argparse.Namespace, measured: dict[str, Any]) -> Iterator[
                 measured[name] = part()
                 yield
         factors = [float(factor) for factor in options.factors.split(",")]
-        yield from _jumps(plane, operator, factors, options.jumps, measured.setdefault("jumps", []))
+        cases = list(itertools.product(range(options.jumps), factors, options.policies.split(",")))
+        yield from _jumps(plane, operator, cases, measured.setdefault("jumps", []))
 
 
 def _jumps(
     plane: ControlPlane,
     operator: Operator,
-    factors: Sequence[float],
-    runs: int,
+    cases: Sequence[tuple[int, float, str]],
     results: list[dict[str, Any]],
 ) -> Iterator[None]:
-    """Add the missing jumps. Factors and policies take turns, so that a temporary disturbance of the machine affects
-    all of them."""
+    """Add the missing jumps, of run, factor and policy. Factors and policies take turns, so that a temporary
+    disturbance of the machine affects all of them."""
     known = {(result["run"], result["factor"], result["policy"]) for result in results}
-    for run, factor, policy in itertools.product(range(runs), factors, POLICIES):
+    for run, factor, policy in cases:
         if (run, factor, policy) in known:
             continue
         print(f"jump {len(results) + 1}: to {factor:g} times the load, {policy}", file=sys.stderr, flush=True)
@@ -141,7 +149,7 @@ def _lines_of_jumps(jumps: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(
             f"{'':17}{above:g} s above the goal, {failed:.1%} failed, {cpu:.0f} core-seconds requested"
         )
-        if policy == HVPA and (used := [result for result in results if "operator_cpu" in result]):
+        if policy in (HVPA, FAST) and (used := [result for result in results if "operator_cpu" in result]):
             cores, memory = (max(result[f"operator_{name}"] for result in used) for name in ("cpu", "memory"))
             lines.append(f"{'':17}the operator: {cores * 100:.1f} percent of a core, {memory:.0f} MB at most")
     return lines

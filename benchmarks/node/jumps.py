@@ -1,5 +1,6 @@
 """A load of HTTP requests that jumps, on a real node: the time until requests are fast again, with an HPA alone, with
-an HPA and a VPA that resizes in place, and with an Hvpa. Workload and objects are those of the demo (`demo/real`)."""
+an HPA and a VPA that resizes in place, and with an Hvpa, without and with the fast signal. Workload and objects are
+those of the demo (`demo/real`)."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from localcluster.vpa import VpaActs
 from localcluster.workloads.load import await_pods
 from localcluster.workloads.traffic import TIMEOUT_SECONDS, Traffic, is_slow, recovered
 
-HPA, BOTH, HVPA = "HPA alone", "HPA and VPA", "Hvpa"
-POLICIES = (HPA, BOTH, HVPA)
+HPA, BOTH, HVPA, FAST = "HPA alone", "HPA and VPA", "Hvpa", "fast signal"
+POLICIES = (HPA, BOTH, HVPA, FAST)
 GOAL: Final = 250.0
 """Highest P99 of a second's requests in milliseconds."""
 CALM_RATE: Final = 16.0
@@ -36,6 +37,7 @@ _OBJECTS: Final = {
     HPA: (("rivals.yaml", "HorizontalPodAutoscaler"),),
     BOTH: (("rivals.yaml", "HorizontalPodAutoscaler"), ("rivals.yaml", "VerticalPodAutoscaler")),
     HVPA: (("hvpa.yaml", "Hvpa"),),
+    FAST: (("hvpa.yaml", "Hvpa"),),
 }
 
 
@@ -66,7 +68,10 @@ def jump(plane: ControlPlane, policy: str, factor: float, number: int) -> Jump:
             stack.enter_context(VpaActs(plane, namespace))
         api.create(_object("workload.yaml", "Deployment", namespace, port))
         for file, kind in _OBJECTS[policy]:
-            api.create(_object(file, kind, namespace, port))
+            manifest = _object(file, kind, namespace, port)
+            if policy == FAST:
+                manifest["spec"]["fastSignal"] = {"mode": "Raise"}
+            api.create(manifest)
         await_pods(api, namespace, _NAME)
         traffic = Traffic(
             api, namespace, f"app={_NAME}", port, build_node()["traffic"], plane.folder, lambda: rate[0]

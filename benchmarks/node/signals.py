@@ -130,8 +130,8 @@ class Kubelet:
     def read(self) -> dict[str, Sample]:
         """Return the samples by container (empty: of the whole pod)."""
         with urllib.request.urlopen(self.url, timeout=10, context=self.context) as answer:
-            usage = read_answer(answer.read(), {self.pod})
-        return {container: used.cpu for (_, container), used in usage.items() if used.cpu is not None}
+            usage = read_answer(answer.read(), {self.pod: {"app"}}).get(self.pod, {})
+        return {container: used.cpu for container, used in usage.items() if used.cpu is not None}
 
     def of_container(self) -> tuple[float, float]:
         """Return time and seconds of CPU of the pod's only container; zeros if there is no sample yet."""

@@ -45,9 +45,17 @@ class RealCluster(DemoCluster[Traffic]):
     """The workload on real nodes, scaled by an Hvpa."""
 
     def __init__(
-        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: SizeStrategy
+        self,
+        plane: ControlPlane,
+        operator: Process,
+        account: str,
+        scenario: Scenario,
+        sizes: SizeStrategy,
+        *,
+        fast: bool = False,
     ) -> None:
         super().__init__(plane, operator, account, scenario, sizes)
+        self._fast = fast
         self.needs_usual = False  # pods that are resized in place follow the last minutes
         self._port = free_port()
         self._samples: list[Sample] = []
@@ -66,6 +74,8 @@ class RealCluster(DemoCluster[Traffic]):
     def manifest(self, name: str) -> Json:
         """The object in a file of the demo on real nodes."""
         (manifest,) = self.manifests(name)
+        if self._fast and manifest["kind"] == "Hvpa":
+            manifest["spec"]["fastSignal"] = {"mode": "Raise"}
         return manifest
 
     def manifests(self, name: str) -> list[Json]:

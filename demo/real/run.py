@@ -45,9 +45,13 @@ def run_on_real_nodes(chosen: Options, screen: Screen) -> int:
         real_plane(screen.report) as plane,
         operator_on(plane, chosen, screen.report, _CONFIGS) as (operator, user),
     ):
-        own = RealCluster(plane, operator, user, scenario, chosen.sizes)
+        own = RealCluster(plane, operator, user, scenario, chosen.sizes, fast=chosen.fast)
         own.put_up_workload(chosen.mode)
         screen.report(f"workload: Deployment and Hvpa {own.namespace}/{NAME}")
+        if chosen.fast:
+            screen.report(
+                "with the fast signal (spec.fastSignal): the operator reads the load from the kubelet"
+            )
         with own.load:
             introduce(scenario, screen)
             own.await_recommendations(screen.report)

@@ -51,6 +51,12 @@ def _shards(text: str) -> int:
     return int(text)
 
 
+def _port(text: str) -> int:
+    if _positive(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is above 65535")
+    return int(text)
+
+
 def _address(text: str) -> str:
     try:
         parse_address(text)
@@ -89,6 +95,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count decisions that violate an invariant (hvpa_invariant_violations_total)",
     )
+    add(
+        "--kubelet-port",
+        type=_port,
+        default=10250,
+        metavar="PORT",
+        help="for spec.fastSignal (default 10250)",
+    )
+    account = "ServiceAccount whose token kubelets get, in the lease namespace (default: hvpa-kubelets)"
+    add("--kubelet-service-account", type=_lease_name, default="hvpa-kubelets", metavar="NAME", help=account)
+    authority = "file with the kubelets' certificate authorities (default: the API server's)"
+    add("--kubelet-certificate-authority", metavar="FILE", help=authority)
+    insecure = "do not verify the kubelets' certificates: whoever answers at their address gets the token"
+    add("--kubelet-insecure-tls", action="store_true", help=insecure)
     add("--log-format", choices=LOG_FORMATS, default="json")
     add("--log-level", choices=LOG_LEVELS, default="info")
 
@@ -118,6 +137,10 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
         health_address=args.health_probe_bind_address,
         per_object_metrics=args.per_object_metrics,
         check_invariants=args.check_invariants,
+        kubelet_port=args.kubelet_port,
+        kubelet_account=args.kubelet_service_account,
+        kubelet_authority=args.kubelet_certificate_authority,
+        kubelet_insecure=args.kubelet_insecure_tls,
         log_format=args.log_format,
         log_level=args.log_level,
     )

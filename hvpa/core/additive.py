@@ -133,7 +133,11 @@ def scale_vertically(
     maxReplicas and still does (DESIGN 5.2).
     """
     axis = RequestsAxis(
-        observation, context, governed(observation), disruptive=not context.spec.strategy.in_place
+        observation,
+        context,
+        governed(observation),
+        disruptive=not context.spec.strategy.in_place,
+        weightless=weight.vertical_ppm == 0,
     )
     steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]
     return axis.result([(step, axis.hold(step)) for step in steps if step is not None])
@@ -145,7 +149,8 @@ def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bo
         return raised
     ppm, measured_at = _weight_of(axis, item, usual, wants_out)
     wanted, moved_from = _blended(axis, item, ppm)
-    return axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from)
+    step = axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from)
+    return axis.with_fast(item, step)
 
 
 def _weight_of(

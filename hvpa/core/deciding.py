@@ -12,11 +12,13 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import DesiredSize, RolledBack
 from hvpa.api.objects.read_models import Hpa
 from hvpa.core.actuation.desired import next_desired, scale_patch, sizes_of, template_patch
+from hvpa.core.actuation.pod import present_sizes
 from hvpa.core.actuation.pods import Resizing, creation_changes, resize_pods, template_held
 from hvpa.core.actuation.refused import template_refusals
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive import scale_horizontally, scale_vertically
+from hvpa.core.axes.fast import is_fast
 from hvpa.core.axes.replicas import ReplicasResult, Way, go, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.floors import floor_state
@@ -140,6 +142,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
         recommended=axes.recommended,
         blocked=parts.blocked,
         steps=axes.steps,
+        reported=axes.reported,
         applied=axes.applied,
         patched=_patched(observation, parts, patch),
         rules=() if context is None else tuple(context.rules.values()),
@@ -192,7 +195,22 @@ def _may_fall_back(
     """Return whether a rollout may replace pods that can't be resized."""
     if context.spec.strategy.type != "InPlaceOrRollout" or not resizing.stuck:
         return False
-    return not template_held(context, observation.target, sizes_of(size.containers))
+    return not (
+        _lacks_only_fast_sizes(observation, size)
+        or template_held(context, observation.target, sizes_of(size.containers))
+    )
+
+
+def _lacks_only_fast_sizes(observation: ScalableState, size: DesiredSize) -> bool:
+    """Return whether pods lack only requests that the fast signal set. A short load does not justify a rollout."""
+    lacked = [
+        (name, resource, request)
+        for pod in observation.resizable
+        for name, have in present_sizes(pod).items()
+        for resource, request in sizes_of(size.containers).get(name, have).requests.items()
+        if have.requests.get(resource) != request
+    ]
+    return bool(lacked) and all(is_fast(observation, *key) for key in lacked)
 
 
 def _without_sizes(
@@ -361,6 +379,7 @@ def _joined(observation: ScalableState, desired: DesiredReplicas, solution: _Sol
         vertical=sizes if solution.demand_record is None else solution.demand_record.kept(sizes),
         blocked=tuple([entry for result in results for entry in result.blocked]),
         steps=(*steps, *[text for result in results for text in result.steps]),
+        reported=() if sized is None else sized.reported,
         applied=tuple(applied),
         young_until=None if vertical is None else vertical.young_until,
         lost_until={} if vertical is None else vertical.lost_until,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -97,6 +97,36 @@ class MemoryUse(msgspec.Struct, frozen=True, gc=False):
     """Bytes by pod and container."""
 
 
+class PodUsage(NamedTuple):
+    """What a kubelet reports of a container of a pod."""
+
+    cpu: int | None = None
+    """Millicores."""
+    cpu_time: dt.datetime | None = None
+    """When the newest sample of the CPU arrived."""
+    memory: int | None = None
+    """Bytes of the working set."""
+    memory_time: dt.datetime | None = None
+    """When the newest sample of the memory arrived."""
+    grows: bool = False
+    """The memory has grown since the sample before."""
+
+
+class FastUsage(msgspec.Struct, frozen=True, gc=False):
+    """What the kubelets report of the pods, for the fast signal."""
+
+    time: dt.datetime | None = None
+    """When the newest sample arrived; None: none yet."""
+    of: Mapping[tuple[str, str], PodUsage] = {}
+    """By pod and container."""
+    nodes: int = 0
+    """Number of nodes that run the pods."""
+    silent: Mapping[str, str] = {}
+    """Why a kubelet reports no usage, by its node's address."""
+    sampling: float | None = None
+    """Seconds between two samples of a container, on the node that takes them least often; None: not known yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The objects that may concern one Hvpa, as the cluster has them. `observe` decides which of them belong to it."""
@@ -131,6 +161,8 @@ class Objects:
     """Whether this decision is late because the namespace exceeded its budget of computing time."""
     lately: Lately | None = None
     """The recent demand that the HPA's metrics measured, if the caller has recorded it."""
+    usage: FastUsage | None = None
+    """What the kubelets report of these pods; None if they are not polled."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -303,6 +335,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     memory_use: MemoryUse | None = None
     postponed: bool = False
     lately: Lately | None = None
+    usage: FastUsage | None = None
 
 
 class ScalableState(_State, frozen=True, kw_only=True, gc=False):
@@ -533,5 +566,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """Pods to resize in place."""
     creation_sizes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     """Sizes of new pods to write, by owner; None to remove the entry."""
+    reported: tuple[str, ...] = ()
+    """The usage that kubelets report, for each raise by the fast signal."""
     called_for: Demands | None = None
     """The present demand of the HPA's metrics, which the caller records (`Objects.lately`); None if it has no use."""

@@ -202,7 +202,7 @@ def _basis(
     hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems, objects.postponed)
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
     return Basis(
-        (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload, objects.lately),
+        (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload, objects.lately, objects.usage),
         (vpas, silent, histories, objects.vpa_served, *others, *of_pods),
     )
 
@@ -259,6 +259,7 @@ def _state(
         memory_use=objects.memory_use,
         postponed=objects.postponed,
         lately=objects.lately if in_place else None,
+        usage=objects.usage if in_place else None,
     )
     return state
 

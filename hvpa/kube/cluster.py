@@ -12,8 +12,8 @@ import structlog
 
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import kind_key
-from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.api.objects.read_models import Meta, Pod
+from hvpa.core.model import FIELD_MANAGER, Event, FastUsage, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, not_found_error, write_error
 from hvpa.kube.client.limits import Limiter
@@ -28,6 +28,7 @@ from hvpa.kube.client.transport import (
 )
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.kube.events import EventRecorder
+from hvpa.kube.kubelets.signal import KubeletSignal
 from hvpa.kube.objects import workloads
 from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, ApiResource, T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
@@ -82,6 +83,7 @@ class KubeCluster:
         self._recorder = recorder
         self._may_write = may_write
         self._limiter = limiter or Limiter()
+        self.signal: KubeletSignal | None = None
         self.on_conflict: Callable[[], None] = lambda: None
         """Called after each write that was a conflict."""
         self._creation_sizes = CreationSizes(self._send, partial(self._take, HVPA_SIZES, quiet=True))
@@ -180,6 +182,9 @@ class KubeCluster:
             log.debug("memory usage is unknown", namespace=hvpa.namespace, error=str(error))
             return {}
         return {key: used["memory"] for key, used in usage.items() if "memory" in used}
+
+    def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
+        return None if self.signal is None else self.signal.usage(key, pods, above)
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         if changes is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +17,15 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import RETRY
 from hvpa.kube.cache.watches import Watches
 from hvpa.kube.client.credentials import Credentials
-from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.transport import OnRequest, Transport
 from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.events import EventRecorder
+from hvpa.kube.kubelets.client import KubeletClient
+from hvpa.kube.kubelets.signal import KubeletSignal
+from hvpa.kube.kubelets.token import KubeletToken
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.versions import other_version
 from hvpa.kube.server.auth import TokenGuard
@@ -94,6 +98,15 @@ class Operator:
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
         cluster.on_conflict = self._watches.conflicted
+        token = KubeletToken(
+            self._transport, candidate.namespace, settings.kubelet_account, asyncio.get_running_loop().time
+        )
+        self._kubelets = KubeletClient(_trust(settings, credentials), token)
+        self._signal = KubeletSignal(
+            self._kubelets, settings.kubelet_port, clock, self._share.changed, supervisor
+        )
+        cluster.signal = self._signal
+        self.metrics.watch_kubelets(lambda: self._signal.nodes, lambda: self._signal.silent)
         queue, self._aside = WorkQueue(), Aside()
         decisions = settings.decisions
         self._reconciler = Reconciler(cluster, clock, decisions, self.metrics, queue.postponed, self._aside)
@@ -128,6 +141,8 @@ class Operator:
                 if server is not None:
                     await server.cleanup()
             self._aside.close()
+            self._signal.stop()
+            await self._kubelets.close()
             await self._transport.close()
             await self._leases.close()
 
@@ -225,6 +240,20 @@ class Operator:
             return "stopping"
         tasks = [f"{name}: {problem}" for name, problem in self._supervisor.problems().items()]
         return "; ".join([*self._watches.problems(), *tasks]) or None
+
+
+def _trust(settings: RunSettings, credentials: Credentials) -> ssl.SSLContext:
+    """The certificate authorities of kubelets. Raises ConfigError for a file that can't be used."""
+    file = settings.kubelet_authority or credentials.configuration.ssl_ca_cert
+    try:
+        context = ssl.create_default_context(cafile=file)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--kubelet-certificate-authority {file}: {error}") from error
+    if settings.kubelet_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # cluster CAs often don't meet it
+    return context
 
 
 async def operate(settings: RunSettings, parts: Parts) -> int:

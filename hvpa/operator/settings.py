@@ -28,5 +28,12 @@ class RunSettings:
     health_address: str
     per_object_metrics: bool
     check_invariants: bool
+    kubelet_port: int
+    kubelet_account: str
+    """The ServiceAccount in the operator's namespace whose token kubelets get."""
+    kubelet_authority: str | None
+    """A file with the certificate authorities of the kubelets; None: the API server's."""
+    kubelet_insecure: bool
+    """Do not verify the kubelets' certificates."""
     log_format: str
     log_level: str

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import Event, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.api.objects.read_models import Meta, Pod
+from hvpa.core.model import Event, FastUsage, Objects, OwnedChange, PodResize, WorkloadPatch
 
 
 class Key(NamedTuple):
@@ -90,6 +90,11 @@ class Cluster(Protocol):
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """Returns the last measured memory usage of the containers of the pods that the label selector matches, in
         bytes by pod and container. Unknown values are left out. Never raises."""
+
+    def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
+        """Returns what the kubelets of these pods last reported, and has them polled from now on: often while a
+        container uses more than `above` percent of its CPU request or memory limit. Without pods: polls them no longer.
+        None: this cluster polls no kubelets."""
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """Writes the sizes of new pods, by owner, and removes entries that are None. Without `changes`: removes all

@@ -137,7 +137,9 @@ class Reconciler:
 
     def forget(self, key: Key) -> None:
         """Drops all that is stored about an Hvpa: it is deleted, or another process works on it."""
-        self._records.pop(key, None)
+        record = self._records.pop(key, None)
+        if record is not None and record.is_polled:
+            self._cluster.reported_usage(key, (), 0)
         self._telemetry.forgotten(key)
 
     async def reconcile(self, key: Key) -> ReconcileResult:
@@ -165,6 +167,7 @@ class Reconciler:
             )  # the key is added again once the workloads of its target's kind are listed
         record = self._records[key]
         objects = record.added_to(objects, self._clock.now())
+        objects = self._with_reported_usage(key, objects)
         if self._postponed(key) >= POSTPONED_REPORTED:
             objects = replace(objects, postponed=True)
         observation, decision = await self._decided(key, objects)
@@ -223,6 +226,19 @@ class Reconciler:
                 found=violation.what,
             )
             self._telemetry.violated(key, violation)
+
+    def _with_reported_usage(self, key: Key, objects: Objects) -> Objects:
+        """Returns the objects with what the kubelets report of the pods, if the Hvpa has the fast signal."""
+        record, spec = self._records[key], objects.hvpa.spec
+        if spec is not None and spec.polls_kubelets:
+            record.is_polled = True
+            return replace(
+                objects, usage=self._cluster.reported_usage(key, objects.pods, spec.fast_signal.above)
+            )
+        if record.is_polled:
+            self._cluster.reported_usage(key, (), 0)
+            record.is_polled = False
+        return objects
 
     async def _with_memory_in_use(self, key: Key, objects: Objects) -> Objects:
         """Returns the objects with the pods' memory usage. HVPA queries it at most once a minute, and only before it
@@ -510,6 +526,8 @@ class Reconciler:
     def _report_applied(self, key: Key, workload: Workload | None, decision: Decision) -> None:
         for axis, direction in decision.applied:
             self._telemetry.applied(key, axis, direction)
+        if decision.reported:
+            self._telemetry.raised_fast(key)
         if workload is not None and decision.applied:
             step = next(event.message for event in decision.events if event.involved is None)
             log.info("scaled", kind=workload.kind, target=workload.metadata.name, step=step)

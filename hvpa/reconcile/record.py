@@ -52,6 +52,8 @@ class Record:
     """Recent demand by metrics, if pods are resized in place."""
     step: UnreportedStep | None = None
     """The step that is not reported yet."""
+    is_polled: bool = False
+    """The kubelets of its pods are polled."""
 
     def added_to(self, objects: Objects, now: dt.datetime) -> Objects:
         """Returns the objects with refused resizes, memory usage, and recent demand by metrics.

@@ -37,6 +37,9 @@ class Telemetry:
     def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
         """HVPA changed the workload on `axis` in `direction`."""
 
+    def raised_fast(self, key: Key) -> None:
+        """The fast signal raised requests of the workload."""
+
     def blocked(self, key: Key, blocked: Blocked) -> None:
         """HVPA has begun to hold back a change (reported once, not for each decision)."""
 

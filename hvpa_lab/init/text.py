@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import statistics
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ from hvpa_lab.simulate.report.text import percent_of_share, plain_text, seconds
 _WIDTH: Final = 100
 COARSE: Final = 120.0
 """Seconds between two values beyond which the load's peaks are missing: pods and HPAs react within two minutes."""
+_JUMP: Final = 2.0
+"""A rise to this multiple within COARSE is a jump: the fast signal saves time then (docs/fast-signal.md)."""
 
 
 def to_text(result: InitResult) -> str:
@@ -57,6 +60,13 @@ def _learnt(result: InitResult) -> list[str]:
     else:
         explained = percent_of_share(max(0.0, shape.explained), 0)
         lines.append(f"  no daily load pattern: the hour explains {explained} percent of the load")
+    rise = shape.steepest
+    if rise is not None and rise.factor >= _JUMP and rise.seconds <= COARSE:
+        when = format_timestamp(dt.datetime.fromtimestamp(rise.time, dt.UTC))
+        lines.append(
+            f"  load jump: {rise.factor:.1f} times as much within {seconds(rise.seconds)}, at {when}; "
+            "spec.fastSignal covers such jumps sooner (docs/fast-signal.md)"
+        )
     return lines + _notes(fit.notes)
 
 

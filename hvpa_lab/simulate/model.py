@@ -133,6 +133,10 @@ class NodeModel:
         return math.inf if self.headroom is None else self.headroom
 
 
+KubeletKind = Literal["Default", "Housekeeping1s", "StatsFromCRI"]
+"""A kubelet's settings: none, `--housekeeping-interval=1s`, or the feature gate PodAndContainerStatsFromCRI."""
+
+
 @dataclass(frozen=True, slots=True)
 class MetricsModel:
     """metrics-server: every `resolution` seconds, `offset` seconds after the start, it publishes the mean CPU usage
@@ -149,6 +153,8 @@ class MetricsModel:
     queue: str | None = None
     """Jobs in a queue, each of which takes a second: the load of a second, and all waiting work. None: no such
     metric."""
+    kubelets: KubeletKind = "Default"
+    """How often kubelets take samples, for the fast signal."""
 
 
 @dataclass(frozen=True, slots=True)

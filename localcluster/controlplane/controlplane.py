@@ -308,6 +308,7 @@ class ControlPlane(Cluster):
             self.settings.reserved,
             images,
             self.settings.kubelet,
+            self.settings.housekeeping,
         )
 
     def _start_simulated_nodes(self) -> None:

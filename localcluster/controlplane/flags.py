@@ -45,6 +45,8 @@ class AutoscalerSettings:
     reserved: Size = field(default_factory=Size)
     # Further fields of their kubelets' configuration.
     kubelet: Mapping[str, Any] = field(default_factory=dict)
+    # How often these kubelets take samples of usage; up to as much is added.
+    housekeeping: str = "10s"
     # Write the audit log (costs the API server about a tenth of its throughput).
     audit: bool = True
 

@@ -172,7 +172,7 @@ def kubelet(
 
 INIT = rf"""
 set -eu
-export STATE=$1 PORT=$4; CGROUP=$2 NAME=$3
+export STATE=$1 PORT=$4; CGROUP=$2 NAME=$3 HOUSEKEEPING=$5
 for hierarchy in /sys/fs/cgroup/*/; do  # a hierarchy with two names is entered twice
     case $hierarchy in */unified/) continue;; esac
     echo 0 > "$hierarchy$CGROUP/system/cgroup.procs"
@@ -199,7 +199,8 @@ for image in "$STATE"/images/*.tar; do
     ctr --address {SOCKET} -n k8s.io images import "$image" >> "$STATE/import.log" 2>&1
 done
 kubelet --config "$STATE/kubelet.yaml" --kubeconfig "$STATE/kubelet.kubeconfig" --hostname-override "$NAME" \
-    --root-dir /var/lib/kubelet --cert-dir /var/lib/kubelet/pki --v=2 > "$STATE/kubelet.log" 2>&1 &
+    --root-dir /var/lib/kubelet --cert-dir /var/lib/kubelet/pki \
+    --housekeeping-interval "$HOUSEKEEPING" --v=2 > "$STATE/kubelet.log" 2>&1 &
 wait $! || {{ tail -20 "$STATE/kubelet.log"; exit 1; }}
 # Not exec: as the namespace's first process, sh reaps what containerd's shims leave behind; the kubelet does not.
 """

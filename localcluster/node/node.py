@@ -89,7 +89,7 @@ class Node:
     """A node that this process owns. `name` is its address on loopback (127.0.0.1, 127.0.0.2, …), which the kubelet
     uses unchanged; `serving` is its kubelet's certificate for that address, `kubeconfig` a client of the API server as
     this node. `reserved` is not for its pods. `images` are tar files of further images: no image is pulled.
-    `kubelet` are further fields of the kubelet's configuration."""
+    `kubelet` are further fields of the kubelet's configuration, and `housekeeping` is the flag that they lack."""
 
     name: str
     state: Path
@@ -100,6 +100,7 @@ class Node:
     reserved: Size = field(default_factory=Size)
     images: Sequence[Path] = ()
     kubelet: Mapping[str, Any] = field(default_factory=dict)
+    housekeeping: str = "10s"
     process: Process = field(init=False)
     cgroup: str = field(init=False)
 
@@ -153,6 +154,7 @@ class Node:
             self.cgroup,
             self.name,
             str(port),
+            self.housekeeping,
         ]
         environment = {"HOME": str(self.state), "PATH": os.environ.get("PATH", "")}
         log = self.state / "node.log"

@@ -57,6 +57,15 @@ def install_operator_rbac(cluster: Cluster, *, deployment: bool = True) -> Path:
     return operator_kubeconfig(cluster)
 
 
+def install_fast_signal(cluster: Cluster) -> tuple[str, ...]:
+    """Apply `config/fast-signal`, and return the operator's arguments for the kubelets of real nodes (all of one node,
+    since they have different ports)."""
+    _apply_kustomization(cluster, "fast-signal")
+    cluster.await_right(f"system:serviceaccount:{NAMESPACE}:hvpa-kubelets", _rule("", "nodes/metrics", "get"))
+    port = cluster.api.list("Node")[0]["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    return ("--kubelet-port", str(port), "--lease-namespace", NAMESPACE)
+
+
 def install_custom_kinds(cluster: Cluster) -> None:
     """Apply the operator's part of `config/custom-kinds`: the right to read and scale Argo Rollouts."""
     documents = [yaml.safe_load(path.read_text()) for path in sorted(CUSTOM_KINDS.glob("operator_*.yaml"))]

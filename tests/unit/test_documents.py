@@ -63,6 +63,7 @@ RUN = {
     ("docs/init.md", "hvpa simulate hvpa-orders/"): "tests/unit/lab/init/test_page.py",
     ("charts/hvpa/README.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
     ("docs/getting-started.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
+    ("docs/fast-signal.md", "kubectl apply -k config/fast-signal"): "tests/e2e/node/test_fast_signal.py",
 }
 """Further blocks of commands, by page and beginning, and what runs them."""
 NOT_HERE = {
@@ -159,6 +160,7 @@ def test_every_metric_is_in_the_table_and_no_other() -> None:
     metrics.watch_queue(lambda: 0.0, lambda: 0.0, lambda: 0.0)
     metrics.watch_limits(lambda: 0, lambda: 0)
     metrics.watch_shards(lambda: 0, 1)
+    metrics.watch_kubelets(lambda: 0, lambda: 0)
     metrics.watch_caches(dict)
     page = b"".join(metrics.pieces()).decode()
     names = set(re.findall(r"^# TYPE (hvpa_\w+)", page, re.MULTILINE))

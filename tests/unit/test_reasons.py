@@ -15,7 +15,7 @@ from tests.reasons import reasons
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "docs/operations.md").read_text().partition("## Conditions")[2].partition("\n## ")[0]
 REMEDIES = (ROOT / "docs/troubleshooting.md").read_text()
-NO_REMEDY = {"NotBlocked", "NotPaused", "NotContested", "Recommending", "Reconciled"}
+NO_REMEDY = {"NotBlocked", "NotPaused", "NotContested", "Recommending", "Reconciled", "Reporting"}
 """Reasons of what is as it should be."""
 REASONS = sorted(reasons())
 

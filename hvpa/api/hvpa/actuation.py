@@ -1,4 +1,4 @@
-"""How a new size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1)."""
+"""How a new size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1), and `spec.fastSignal`."""
 
 from __future__ import annotations
 
@@ -111,3 +111,14 @@ class UpdateStrategy(SpecModel):
 
 def _count_of(count: int | str, pods: int) -> int:
     return count if isinstance(count, int) else max(1, pods * int(count.rstrip("%")) // 100)
+
+
+class FastSignal(SpecModel):
+    """Raises requests as soon as the kubelets report more usage, before the HorizontalPodAutoscaler and the
+    VerticalPodAutoscaler have measured it. Only for pods that are resized in place."""
+
+    mode: Literal["Off", "Raise"] = "Off"
+    """Off: the kubelets are not polled. Raise: HVPA polls the kubelets of the pods, and raises requests at most twofold
+    for each measurement. It lowers no request and changes no replicas for it."""
+    above: Annotated[int, Field(ge=75, le=200)] = 90
+    """The percentage of the CPU request, or of the memory limit, above which a container needs more: 75 to 200."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from hvpa.api.hvpa.actuation import UpdateStrategy
+from hvpa.api.hvpa.actuation import FastSignal, UpdateStrategy
 from hvpa.api.hvpa.forecast import Forecast
 from hvpa.api.hvpa.intervals import (
     INTERVAL_RULES,
@@ -177,6 +177,8 @@ class HvpaSpec(SpecModel):
     is no forecast."""
     update_strategy: UpdateStrategy = UpdateStrategy()
     """How a new size reaches the pods."""
+    fast_signal: FastSignal = FastSignal()
+    """Raises requests on usage that the kubelets report, if pods are resized in place."""
 
     @property
     def strategy(self) -> UpdateStrategy:
@@ -197,6 +199,12 @@ class HvpaSpec(SpecModel):
         named = self.update_strategy
         strategy = named.replacing if named.is_default else named.model_copy(update={"type": "Rollout"})
         return self.model_copy(update={"update_strategy": strategy})
+
+    @property
+    def polls_kubelets(self) -> bool:
+        """Whether HVPA polls the kubelets of the pods (`fast_signal`): it may raise requests of pods in place."""
+        may_raise = self.mode == "Apply" and self.vpa.scale_up.update_policy.update_mode != "Off"
+        return self.fast_signal.mode == "Raise" and self.strategy.in_place and may_raise
 
     @cached_property
     def joint(self) -> bool:

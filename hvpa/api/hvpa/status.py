@@ -198,6 +198,22 @@ class Actuation(StatusModel):
     HVPA does not resize them."""
 
 
+class FastSignalStatus(StatusModel):
+    """Usage that the kubelets of the pods report (`spec.fastSignal`)."""
+
+    source: str = "/metrics/resource"
+    """What HVPA reads from the kubelets."""
+    nodes: Whole = 0
+    """Number of nodes that run the pods."""
+    silent: Whole = 0
+    """Number of nodes whose kubelets report no usage; the condition FastSignal says why."""
+    sampling_seconds: Whole | None = None
+    """Seconds between two samples of a container, as measured, on the node that takes them least often. HVPA polls
+    every 2 to 10 seconds."""
+    last_sample_time: Timestamp | None = None
+    """Time of the newest sample, at most 5 minutes old if the condition FastSignal is True."""
+
+
 class HeldRollout(StatusModel):
     """A rollout that HVPA started and keeps from replacing further pods for a time."""
 
@@ -358,6 +374,15 @@ class MemoryOverride(StatusModel):
     """Memory request after the raise."""
 
 
+class FastRaise(_OfRequest):
+    """The last raise of a request by the fast signal."""
+
+    request: Whole
+    """Request after the raise: millicores or bytes."""
+    time: Timestamp
+    """Time of the raise."""
+
+
 class TrustedHistory(StatusModel):
     """Upper bound of a VerticalPodAutoscaler's recommendation, relative to its target. A jump shows that the
     recommender has lost its history."""
@@ -411,6 +436,8 @@ class VerticalAxis(StatusModel):
     """Changes that are recommended but not made yet."""
     overrides: tuple[MemoryOverride, ...] = ()
     """Memory raises of containers that ran out of memory."""
+    fast_raises: tuple[FastRaise, ...] = ()
+    """Raises by the fast signal."""
     set_back: SetBack | None = None
     """Reverts of HVPA's changes by another client."""
     refused: Refusal | None = None
@@ -509,7 +536,7 @@ class HvpaStatus(StatusModel):
     last_error: LastError | None = None
     """The last error."""
     conditions: tuple[StatusCondition, ...] = ()
-    """Conditions: Ready, HpaActive, VpaActive, ScalingBlocked, Paused, Contested."""
+    """Conditions: Ready, HpaActive, VpaActive, ScalingBlocked, Paused, Contested; with spec.fastSignal: FastSignal."""
     recommended: Recommended | None = None
     """Recommended values before gates and maxStep: HVPA would apply them if nothing were blocked."""
     update_strategy: StrategyType | None = Field(default=None, exclude_if=lambda value: value is None)
@@ -527,6 +554,8 @@ class HvpaStatus(StatusModel):
     """The last size that failed on the first pods, or that no node can take."""
     forecast: ForecastRecord | None = Field(default=None, exclude_if=lambda value: value is None)
     """The forecast (`spec.forecast`), and the measurements it is based on."""
+    fast_signal: FastSignalStatus | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where the fast signal (`spec.fastSignal`) comes from, and how old it is."""
     axes: Axes | None = None
     """State that the operator keeps. Internal: other clients must not rely on it."""
 

@@ -577,6 +577,7 @@ class PodStatus(ReadModel, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
+    host_ip: str = msgspec.field(default="", name="hostIP")
     start_time: Instant | None = None
     conditions: list[PodCondition] = []
     container_statuses: list[ContainerStatus] = []

@@ -91,6 +91,7 @@ def as_json(
         "replacing": _replacing(observation),
         "schedule": _schedule(observation),
         "forecast": _forecast(decision),
+        "fastSignal": _fast_signal(decision),
         "operator": operator,
         "gates": [_rules(observation, rules) for rules in decision.rules],
     }
@@ -218,6 +219,20 @@ def _forecast(decision: Decision) -> Json | None:
     if forecast is None:
         return None
     return {"minReplicas": forecast.replicas, "offPercent": forecast.off_percent, "message": forecast.message}
+
+
+def _fast_signal(decision: Decision) -> Json | None:
+    """The source and the age of the fast signal, as the operator reported them; None without one."""
+    signal = decision.status.fast_signal
+    if signal is None:
+        return None
+    return {
+        "source": signal.source,
+        "nodes": signal.nodes,
+        "silent": signal.silent,
+        "samplingSeconds": signal.sampling_seconds,
+        "lastSampleTime": timestamp(signal.last_sample_time),
+    }
 
 
 def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:

@@ -101,6 +101,11 @@ def _reported(observation: Observation) -> Iterable[str]:
             f"{condition.type} {condition.status}{at(condition.last_transition_time, ' since ')}, "
             f"{condition.reason}: {condition.message}"
         )
+    if (signal := status.fast_signal) is not None:
+        reporting = f"{signal.nodes - signal.silent} of {signal.nodes} nodes' kubelets"
+        every = "" if signal.sampling_seconds is None else f", a new one every {signal.sampling_seconds} s"
+        newest = at(signal.last_sample_time, "; the newest arrived at ") or "; none has arrived"
+        yield f"fast signal: samples of {signal.source} from {reporting}{every}{newest}"
     if (error := status.last_error) is not None:
         begin = f"last error: {error.last_operation or 'a write'}"
         yield f"{begin}{at(error.last_update_time, ' at ')}: {error.description}"

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
+from hvpa.core.axes.fast import FastRaises
 from hvpa.core.axes.steps import AxisRecord, RequestsResult, ResourceStep
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
@@ -35,6 +36,7 @@ from hvpa.core.values.tuning import (
     OOM_LEAST,
     OOM_PERCENT,
     OVERRIDE_EVERY,
+    SETTLING,
 )
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource, amount_of, present_resources
@@ -51,6 +53,7 @@ class RequestsAxis:
         items: Sequence[ContainerResource],
         *,
         disruptive: bool = True,
+        weightless: bool = False,
         on_path: Mapping[ResourceKey, int] | None = None,
     ) -> None:
         self.observation = observation
@@ -60,6 +63,8 @@ class RequestsAxis:
         """Governed container resources."""
         self.disruptive = disruptive
         """A change replaces pods."""
+        self.weightless = weightless
+        """Only replicas scale."""
         self.on_path = on_path or {}
         """The VPA's own targets (millicores or bytes) of items that a metric measures: their `target` is a size of the
         path."""
@@ -79,6 +84,7 @@ class RequestsAxis:
         self.young: list[dt.datetime] = []
         self.canary_until = self._canary_until()
         self.raises = {item.key: raised for item in items if (raised := self._memory_raise(item)) is not None}
+        self._fast = FastRaises(observation, context.clock)
 
     def _provided_until(self, least: dt.timedelta) -> dt.datetime | None:
         """Returns until when the VPA has recommended for less than `least`; None if it has for longer."""
@@ -135,6 +141,10 @@ class RequestsAxis:
                 first = self.spec.scale_up.min_change_timeout
                 wait = doubled(first, self.record.small_steps(item), LONGEST_TIMEOUT)
                 small_until = after(pending.since, wait)
+        if not up and self.observation.spec.polls_kubelets:
+            # Until then the HPA may not have measured the usage that the kubelets reported.
+            raised_at = self.observation.vertical.last_scale_up_time
+            measured_at = measured_at or self.clock.held_until(raised_at, SETTLING)
         young_until = None if up else self.young_until(item.container)
         if young_until is not None:
             self.young.append(young_until)
@@ -214,6 +224,20 @@ class RequestsAxis:
         passes = OVERRIDDEN if self.disruptive else OVERRIDDEN | {MAINTENANCE_WINDOW}
         return ResourceStep(item, wanted, FULL, change, passes, override=True)
 
+    def with_fast(self, item: ContainerResource, usual: ResourceStep | None) -> ResourceStep | None:
+        """Returns the raise by the fast signal, if no gate holds it and it is larger than the `usual` change; else
+        that."""
+        if (need := self._fast.need(item, self.on_path.get(item.key, item.target))) is None:
+            return usual
+        change = structs.replace(
+            self._change(item, need.request), weightless=self.weightless, canary_until=self.canary_until
+        )
+        raised = ResourceStep(item, need.request, FULL, change, RELIEVED, fast=need)
+        if self.hold(raised) is not None:
+            return usual
+        is_smaller = usual is None or usual.request <= raised.request or self.hold(usual) is not None
+        return raised if is_smaller else usual
+
     def _enough_memory(self, item: ContainerResource) -> int:
         """Returns the VPA's target if it is above the request. Otherwise it returns 120 % of the request, at least
         100Mi more, within `maxAllowed` or four times the target; this applies only if the pods show that this container
@@ -275,6 +299,9 @@ class RequestsAxis:
             axis=axis,
             blocked=tuple([step.blocked(hold) for step, hold in reported if hold is not None]),
             steps=tuple([step.text(hold) for step, hold in reported]),
+            reported=tuple(
+                [f"{step.fast.text} for {step.item.container}" for step in applied if step.fast is not None]
+            ),
             young_until=max(self.young, default=None),
             short_until=self.short_until,
             lost_until=self.short_until if is_lost else {},

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from hvpa.api.hvpa.status import AppliedTarget, MemoryOverride, Pending, VerticalAxis
+from hvpa.api.hvpa.status import AppliedTarget, FastRaise, MemoryOverride, Pending, VerticalAxis
 from hvpa.api.values.quantity import format_resource, readable_change, readable_resource
+from hvpa.core.axes.fast import Need, raises_after
 from hvpa.core.gates.backoff import judge_contest, without_written
 from hvpa.core.gates.gates import CONTESTED, MIN_CHANGE, Change, GateContext, Hold
 from hvpa.core.model import Blocked, Direction, ResourceRequirements
@@ -33,9 +34,16 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     """Gates that do not hold this step."""
     override: bool = False
     """The container ran out of memory."""
+    fast: Need | None = None
+    """What the kubelets report, if the step is for that."""
     pending: Pending | None = None
     moved_from: int | None = None
     """The target that the current request was blended from, if the request moves with its target from there."""
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the step is for a container that runs out of a resource, so that it is never too small."""
+        return self.override or self.fast is not None
 
     @property
     def direction(self) -> Direction:
@@ -64,6 +72,8 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
         text = f"{item.container} {item.resource}: {now} now, {target} recommended, {wanted}"
         if self.override:
             text += ", raised because it ran out of memory"
+        elif self.fast is not None:
+            text += f", raised because {self.fast.text}"
         elif self.moved_from is None:
             text += f" at weight {shown}"
         else:
@@ -92,6 +102,8 @@ class RequestsResult(msgspec.Struct, frozen=True, gc=False):
     axis: VerticalAxis
     blocked: tuple[Blocked, ...] = ()
     steps: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
+    """The usage that kubelets report, for each raise by the fast signal."""
     young_until: dt.datetime | None = None
     """Until when the VPA's history is too short for a request that would be lowered."""
     short_until: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
@@ -157,6 +169,7 @@ class AxisRecord:
                 "last_scale_time": when,
                 "applied_from": self._applied_from_after(applied),
                 "overrides": self._overrides_after(applied),
+                "fast_raises": self._fast_raises_after(applied),
                 "set_back": self.contest.after_step(when),
                 "refused": without_written(self.axis.refused, {step.item.key for step in applied}),
             }
@@ -184,6 +197,26 @@ class AxisRecord:
                 small_steps=small_steps or None,
             )
         return tuple(known[key] for key in sorted(known))
+
+    def _fast_raises_after(self, applied: Sequence[ResourceStep]) -> tuple[FastRaise, ...]:
+        """Returns the raises by the fast signal."""
+        now: dict[tuple[str, str], int] = {
+            (name, resource): request
+            for name, size in self.present.items()
+            for resource, request in size.requests.items()
+        }
+        now.update({step.item.key: step.request for step in applied})
+        added = tuple(
+            FastRaise(
+                container=step.item.container,
+                resource=step.item.resource,
+                request=step.request,
+                time=self.context.clock.stamp(),
+            )
+            for step in applied
+            if step.fast is not None
+        )
+        return raises_after(self.axis.fast_raises, added, self.context.clock, now)
 
     def _overrides_after(self, applied: Sequence[ResourceStep]) -> tuple[MemoryOverride, ...]:
         """Returns the raises of starving containers. A raise is kept until its ten minutes are over and the memory is

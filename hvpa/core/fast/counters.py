@@ -18,8 +18,15 @@ LONGEST: Final = 60.0
 WHOLE_SECONDS: Final = 10.0
 """The least number of seconds between two samples of a counter that has whole seconds only: closer ones would be off by
 more than a tenth of a core."""
+SHORTEST: Final = 1.0
+"""Seconds between two samples below which no usage is calculated: no kubelet samples that often, so the node's clock
+was set."""
+GROWS: Final = 1.01
+"""Memory grows if a sample is more than this multiple of the one before."""
 MOST_CORES: Final = 1024
 """More than any node has: a counter that shows more is wrong."""
+MOST_BYTES: Final = 2**50
+"""More than any node has."""
 
 
 class Sample(NamedTuple):
@@ -49,7 +56,7 @@ class CpuCounter:
 
     def add(self, sample: Sample) -> bool:
         """Adds a sample of an answer; returns whether it is a new one."""
-        if not (math.isfinite(sample.time) and math.isfinite(sample.value) and sample.value >= 0):
+        if not _is_possible(sample):
             return False
         samples = self._samples
         if samples:
@@ -75,10 +82,40 @@ class CpuCounter:
         older = [sample for sample in self._samples if sample.time <= newest.time - window]
         before = older[-1] if older else self._samples[0]
         seconds = newest.time - before.time
-        if is_whole and seconds < window and newest.value > before.value:
+        used = newest.value - before.value
+        if seconds < SHORTEST or (is_whole and seconds < window and used > 0):
             return None
-        millicores = (newest.value - before.value) / seconds * 1000
+        if is_whole:
+            used = max(0.0, used - 1)  # whole seconds show up to one too many, and the signal only raises
+        millicores = used / seconds * 1000
         return Rate(round(millicores), newest.time, seconds) if millicores <= MOST_CORES * 1000 else None
+
+
+class Memory:
+    """The last samples of a container's memory."""
+
+    __slots__ = ("grows", "last")
+
+    def __init__(self) -> None:
+        self.last: Sample | None = None
+        self.grows = False
+        """The last sample is larger than the one before, of the same series."""
+
+    def add(self, sample: Sample) -> bool:
+        """Adds a sample of an answer; returns whether it is a new one."""
+        if not _is_possible(sample) or sample.value > MOST_BYTES:
+            return False
+        last = self.last
+        if last is not None and sample.time == last.time:
+            return False
+        follows = last is not None and 0 < sample.time - last.time <= LONGEST
+        self.grows = last is not None and follows and sample.value > GROWS * last.value
+        self.last = sample
+        return True
+
+
+def _is_possible(sample: Sample) -> bool:
+    return math.isfinite(sample.time) and math.isfinite(sample.value) and sample.value >= 0
 
 
 def newest(*rates: Rate | None) -> Rate | None:

@@ -193,7 +193,7 @@ GATES: Final[Mapping[str, Gate]] = {
 OVERRIDDEN = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MIN_CHANGE})
 """Gates that do not hold a raise of a starving container's memory (DESIGN 6.4)."""
 RELIEVED = frozenset({STABILIZATION_WINDOW, MIN_CHANGE})
-"""Gates that do not hold a raise of its CPU or of other containers."""
+"""Gates that do not hold a raise of its CPU or of other containers, and a raise by the fast signal."""
 OUTSIDE_BOUNDS = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MEASUREMENT, MIN_CHANGE})
 """Gates that do not hold a count on its way back inside minReplicas..maxReplicas (DESIGN 6.5)."""
 

@@ -18,6 +18,7 @@ from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED, REFUSED, ROLLED_BACK
 from hvpa.core.model import Axis, Finding, ObservedState, ScalableState, StuckPods, UnscalableState
+from hvpa.core.report import fast
 from hvpa.core.report.bounds import bounds_reached, out_of_memory
 from hvpa.core.report.parts import DecisionParts
 from hvpa.core.report.pod_sizes import PAUSED, not_replaced, on_the_way
@@ -82,7 +83,7 @@ _NOT_PAUSED = Finding("NotPaused", "spec.mode is not Paused")
 def conditions(
     observation: ObservedState, clock: Clock, decided: DecisionParts
 ) -> tuple[StatusCondition, ...]:
-    """Return all conditions, always in the same order."""
+    """Return all conditions, always in the same order; `FastSignal` only with a fast signal."""
     hpa, vpa, contested = (
         _hpa_active(observation, decided),
         _vpa_active(observation, decided),
@@ -104,6 +105,8 @@ def conditions(
         "Paused": (is_paused, _PAUSED if is_paused else _NOT_PAUSED),
         "Contested": contested,
     }
+    if (signal := _fast_signal(observation, clock)) is not None:
+        verdicts[fast.CONDITION] = signal
     return tuple([_condition(observation, clock, kind, *verdict) for kind, verdict in verdicts.items()])
 
 
@@ -126,6 +129,14 @@ def _condition(
         message=message,
         last_transition_time=since or clock.stamp().replace(microsecond=0),
         observed_generation=generation,
+    )
+
+
+def _fast_signal(observation: ObservedState, clock: Clock) -> ConditionValue | None:
+    if isinstance(observation, ScalableState):
+        return fast.fast_condition(observation, clock)
+    return (
+        _NOT_READY if observation.spec is not None and observation.spec.fast_signal.mode == "Raise" else None
     )
 
 

@@ -30,6 +30,8 @@ class AxesResult(msgspec.Struct, frozen=True, gc=False):
     vertical: VerticalAxis | None = None
     blocked: tuple[Blocked, ...] = ()
     steps: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
+    """The usage that kubelets report, for each raise by the fast signal."""
     applied: tuple[tuple[Axis, Direction], ...] = ()
     scaled_to_zero: bool = False
     young_until: dt.datetime | None = None

@@ -17,7 +17,16 @@ from hvpa.api.values import text
 EXPECTED: Final = frozenset(
     {
         *("NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "HpaAwaited", "VpaAwaited"),
-        *("NoMetrics", "NoRecommendation", "NoPods", "HpaInactive", "VpaInactive", "Contested"),
+        *(
+            "NoMetrics",
+            "NoRecommendation",
+            "NoPods",
+            "HpaInactive",
+            "VpaInactive",
+            "Contested",
+            "SampleAwaited",
+            "NothingRaised",
+        ),
     }
 )
 """Reasons for an inactive axis that are part of a normal start, or that another condition reports."""
@@ -87,6 +96,11 @@ REMEDIES: Final[Mapping[str, str]] = {
     "UnknownContainer": "Correct the VPA's container policies, unless the container was removed on purpose",
     "MissingRequest": "Set requests in the pod template, or wait for the first recommendation",
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
+    # FastSignal
+    "NotInPlace": "Set spec.updateStrategy.type to InPlace or InPlaceOrRollout, or spec.fastSignal.mode to Off",
+    "KubeletsSilent": "Remove the cause that the message names (docs/fast-signal.md), or set "
+    "spec.fastSignal.mode to Off",
+    "SampleStale": "See the logs of the pods' kubelets, or set spec.fastSignal.mode to Off",
     # Problems that no condition reports
     "Starving": "Open the gate that the message names, so that HVPA can raise the memory request",
     "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed to exclude "

@@ -32,6 +32,7 @@ from hvpa.core.actuation.desired import recorded, template_has
 from hvpa.core.gates.forecast import unused
 from hvpa.core.model import Axis, Blocked, ObservedState, ScalableState, UnscalableState
 from hvpa.core.report.conditions import conditions, refusals
+from hvpa.core.report.fast import fast_status
 from hvpa.core.report.parts import DecisionParts
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import RESIZES_AGAIN
@@ -81,6 +82,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         "rolled_back": decided.rolled_back or before.rolled_back,
         "actuation": None if decided.resizing is None else decided.resizing.status,
         "forecast": decided.forecast,
+        "fast_signal": fast_status(observation, clock),
         "axes": Axes(
             horizontal=decided.axes.horizontal or observation.horizontal,
             vertical=decided.axes.vertical or observation.vertical,
@@ -120,6 +122,7 @@ def _not_scaled(observation: UnscalableState) -> dict[str, object]:
         "last_blocked_scaling": (),
         "recommended": None,
         "rollout": None,
+        "fast_signal": None,
         "forecast": observation.status.forecast
         and unused(observation.status.forecast, "not used: HVPA scales nothing"),
     }

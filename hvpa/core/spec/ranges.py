@@ -204,7 +204,8 @@ def _why_off(name: str, exists: bool, axis: HpaSpec | VpaSpec) -> str:
 # --- resizes ----------------------------------------------------------------------------------------------------
 def review_resizes(spec: HvpaSpec) -> tuple[Remark, ...]:
     """Return the remarks on how a changed size reaches the pods."""
-    checks = (_resize_timeout, _restarts, _nothing_to_resize) if spec.strategy.in_place else (_no_effect,)
+    in_place = (_resize_timeout, _restarts, _nothing_to_resize, _always_above)
+    checks = in_place if spec.strategy.in_place else (_no_effect,)
     return tuple(remark for check in checks for remark in check(spec))
 
 
@@ -222,6 +223,12 @@ def _no_effect(spec: HvpaSpec) -> Iterator[Remark]:
                 "has no effect: with type Rollout, the workload replaces its pods by its own rules",
                 "set type: InPlaceOrRollout or InPlace, or remove it",
             )
+    if spec.fast_signal.mode != "Off":
+        yield Remark(
+            "spec.fastSignal",
+            "has no effect: with type Rollout, pods are replaced, and not raised",
+            "set updateStrategy: {type: InPlaceOrRollout} or {type: InPlace}, or remove it",
+        )
 
 
 def _resize_timeout(spec: HvpaSpec) -> Iterator[Remark]:
@@ -260,4 +267,22 @@ def _nothing_to_resize(spec: HvpaSpec) -> Iterator[Remark]:
             f"{_STRATEGY}.type",
             f"{spec.strategy.type} resizes no pod: spec.vpa.scaleUp and spec.vpa.scaleDown are Off",
             "set updatePolicy: {updateMode: Auto} in the directions in which HVPA should scale requests",
+        )
+
+
+def _always_above(spec: HvpaSpec) -> Iterator[Remark]:
+    """Yield a remark if pods use more than `fastSignal.above` percent whenever they follow the HPA's target."""
+    template, above = deployed_hpa(spec), spec.fast_signal.above
+    sources = [metric.to_v2() for metric in (() if template is None else template.metrics)]
+    targets = [
+        source["target"].get("averageUtilization") or 0
+        for wire in sources
+        if isinstance(source := wire.get("resource") or wire.get("containerResource"), dict)
+        and source["name"] == "cpu"
+    ]
+    if spec.fast_signal.mode == "Raise" and (target := max(targets, default=0)) >= above:
+        yield Remark(
+            "spec.fastSignal.above",
+            f"{above} is not above the HPA's target of {target} percent: pods that fit are raised, too",
+            f"use more than {target}, or a lower target",
         )

@@ -31,6 +31,7 @@ def scale_to_sizes(
         context,
         (*items, *joint.apart),
         disruptive=not joint.in_place,
+        weightless=joint.requests.horizontal,
         on_path={item.key: item.target for item in joint.items},
     )
     return axis.result(_decided(axis, joint, is_held))
@@ -43,7 +44,7 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Reso
     movers: list[ResourceStep] = []
     for item in axis.items:
         step = _step(axis, joint, item, is_held)
-        if step is not None and (step.override or not joint.is_near(item.key, step.request)):
+        if step is not None and (step.is_urgent or not joint.is_near(item.key, step.request)):
             movers.append(step)
         elif step is not None and _raised_at(axis, item) is None:
             near.append(_along(joint, step))
@@ -59,7 +60,7 @@ def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bo
     demand needs a larger raise and no gate holds that back."""
     raised, step = axis.raise_now(item), _usual_step(axis, joint, item, is_held)
     if raised is None:
-        return step
+        return axis.with_fast(item, step)
     if step is None or step.request <= raised.request or axis.hold(step) is not None:
         return raised
     return structs.replace(step, override=True)

@@ -133,6 +133,21 @@ OOM_FOLLOWED: Final = 2
 """Until the next such raise, memory follows the VPA's target up to this multiple of the last raise. The recommender
 counts each OOM of a crash loop, 30 per minute without a kubelet back-off (issue 36: bounded steps)."""
 
+# --- the fast signal -------------------------------------------------------------------------------------------------
+FAST_COUNTS: Final = dt.timedelta(seconds=30)
+"""How long a kubelet's newest sample counts: the next one follows after 10 to 20 s by default."""
+FAST_SILENT: Final = dt.timedelta(seconds=60)
+"""If no sample has arrived for so long, the condition FastSignal says so."""
+FAST_SHOWN: Final = dt.timedelta(minutes=5)
+"""How often the status gets the time of the newest sample: with 10,000 Hvpas, 33 writes per second."""
+FAST_AGAIN: Final = dt.timedelta(minutes=10)
+"""How long after a raise by the fast signal a usage that its size serves leads to no other. Without this, constant
+usage that is above `above` and fits the VPA's target was raised and lowered every minute."""
+FAST_PERCENT: Final = 70
+"""Percentage of the CPU request that pods use after a raise by the fast signal, if that is at most twofold."""
+FAST_FACTOR: Final = 2
+"""A raise by the fast signal is at most to this multiple of the present amount, for each measurement."""
+
 # --- resizes of running pods -----------------------------------------------------------------------------------------
 LIMIT_STEP_PERCENT: Final = 80
 """A single resize lowers a memory limit at most to this percentage of its value. The kubelet refuses a limit below the

@@ -1,2 +1,1 @@
-"""Reads the usage of pods from the kubelets of their nodes. The operator does not use it yet (docs/roadmap.md, the fast
-signal)."""
+"""Reads the usage of pods from the kubelets of their nodes, for the fast signal (`spec.fastSignal`)."""

@@ -8,14 +8,14 @@ kubelet may have any version.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Final, NamedTuple
 
 from hvpa.core.fast.counters import Sample
 
 _LINE: Final = re.compile(
-    rb"^(container|pod)_(cpu_usage_seconds_total|memory_working_set_bytes)"
-    rb'\{(?:container="([^"\n]*)",)?namespace="([^"\n]*)",pod="([^"\n]*)"\} ([0-9.eE+-]{1,32}) ([0-9]{1,16})$',
+    rb"^(container|pod)_(cpu_usage_seconds_total|memory_working_set_bytes|start_time_seconds)"
+    rb'\{(?:container="([^"\n]*)",)?namespace="([^"\n]*)",pod="([^"\n]*)"\} ([0-9.eE+-]{1,32})(?: ([0-9]{1,16}))?$',
     re.MULTILINE,
 )
 
@@ -34,25 +34,30 @@ class Usage(NamedTuple):
     """CPU seconds that it has used since it started."""
     memory: Sample | None = None
     """Bytes of its working set."""
+    started: float | None = None
+    """When it started (seconds since 1970, by the node's clock)."""
 
 
-def read_answer(text: bytes, wanted: Container[PodName]) -> dict[tuple[PodName, str], Usage]:
-    """Returns the samples by pod and container ("": the whole pod), of the `wanted` pods."""
-    found: dict[tuple[PodName, str], Usage] = {}
+def read_answer(text: bytes, wanted: Mapping[PodName, Container[str]]) -> dict[PodName, dict[str, Usage]]:
+    """Returns the samples by pod and container ("": the whole pod), of the `wanted` pods and their containers."""
+    found: dict[PodName, dict[str, Usage]] = {}
     for line in _LINE.finditer(text):  # one after the other: all at once take as much memory as the text
         name = PodName(line[4].decode(errors="replace"), line[5].decode(errors="replace"))
-        if name not in wanted:
+        if (containers := wanted.get(name)) is None:
             continue
         scope, metric, container, _, _, value, time = line.groups(default=b"")
-        if (scope == b"container") != bool(container):
+        of = container.decode(errors="replace")
+        if (scope == b"container") != bool(of) or (of and of not in containers):
             continue
         try:
-            sample = Sample(int(time) / 1000, float(value))
+            sample = Sample(int(time or b"0") / 1000, float(value))
         except ValueError:
             continue
-        key = name, container.decode(errors="replace")
-        before = found.get(key, Usage())
-        found[key] = (
-            before._replace(cpu=sample) if metric.startswith(b"cpu") else before._replace(memory=sample)
-        )
+        before = found.get(name, {}).get(of, Usage())
+        if metric.startswith(b"start"):
+            found.setdefault(name, {})[of] = before._replace(started=sample.value)
+        elif time:
+            is_cpu = metric.startswith(b"cpu")
+            now = before._replace(cpu=sample) if is_cpu else before._replace(memory=sample)
+            found.setdefault(name, {})[of] = now
     return found

@@ -128,7 +128,7 @@ def slim_pod(pod: Pod) -> Pod:
             or (condition.type == "PodScheduled" and condition.status == "False")
         ),
     )
-    _share_texts(status, "phase")
+    _share_texts(status, "phase", "host_ip")
     containers = [_slim_container(container) for container in status.container_statuses]
     first = [_slim_container(container) for container in status.init_container_statuses]
     first = [

@@ -67,6 +67,8 @@ class Metrics(Telemetry):
             self._violations.labels(invariant)
         axes = ["axis", "direction"]
         self._applied = counter("hvpa_scalings_applied", "Changes of workloads.", axes)
+        fast = "Changes of workloads that the fast signal called for."
+        self._fast_raises = counter("hvpa_fast_raises", fast)
         held = "Changes that a gate started to hold back."
         self._blocked = counter("hvpa_scalings_blocked", held, [*axes, "reason"])
         failed = "Writes that were refused or failed."
@@ -138,6 +140,12 @@ class Metrics(Telemetry):
         self._show("hvpa_shards_held", "Shards that this process works on.", held)
         self._show("hvpa_shards", "Shards that the work is divided into.", lambda: all_of_them)
 
+    def watch_kubelets(self, polled: Callable[[], float], silent: Callable[[], float]) -> None:
+        """Add gauges for the kubelets that are polled, and for those of them that report no usage."""
+        self._show("hvpa_kubelets_polled", "Kubelets that are polled (spec.fastSignal).", polled)
+        silent_text = "Polled kubelets whose last answer was not usable, or that did not answer."
+        self._show("hvpa_kubelets_silent", silent_text, silent)
+
     # --- Telemetry ----------------------------------------------------------------------------------------------------
     def request(self, verb: str, code: str) -> None:
         self._requests.labels(verb, code).inc()
@@ -165,6 +173,9 @@ class Metrics(Telemetry):
 
     def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
         self._applied.labels(axis, direction).inc()
+
+    def raised_fast(self, key: Key) -> None:
+        self._fast_raises.inc()
 
     def blocked(self, key: Key, blocked: Blocked) -> None:
         self._blocked.labels(blocked.axis, blocked.direction, blocked.reason).inc()

@@ -15,11 +15,20 @@ import msgspec
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta, VpaStatusRead
+from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Pod, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource
-from hvpa.core.model import Event, Objects, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
+from hvpa.core.model import (
+    Event,
+    FastUsage,
+    Objects,
+    OwnedChange,
+    PodResize,
+    ResourceRequirements,
+    WorkloadPatch,
+)
 from hvpa.core.recommenders.history import bound_ratios
 from hvpa.reconcile.ports import Key, NodeTooSmall, ResizeFailures, SizeChanges, WriteError
+from hvpa_lab.simulate.cluster.kubelets import SimulatedKubelets
 from hvpa_lab.simulate.cluster.objects import PodObjects, WorkloadObject, raw, uid_of
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.state import SimPod, Template
@@ -50,6 +59,7 @@ class SimulatedCluster:
         state: SimWorkload,
         start: dt.datetime,
         on_event: Callable[[Event], None],
+        kubelets: SimulatedKubelets | None = None,
     ) -> None:
         self.key = Key(metadata.namespace, metadata.name)
         self.workload = WorkloadObject(state, start)
@@ -58,6 +68,7 @@ class SimulatedCluster:
         self.vpa: Vpa | None = None
         self.awake = True
         """A change has occurred that wakes the operator."""
+        self.kubelets = kubelets or SimulatedKubelets(state)
         self._state = state
         self._on_event = on_event
         """Called with the Hvpa's Events."""
@@ -172,6 +183,11 @@ class SimulatedCluster:
             for container in pod.containers
             if container.running
         }
+
+    def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage:
+        """See the port."""
+        self.kubelets.above = above
+        return self.kubelets.usage()
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """See the port. New pods always get the decided size (`size_of_new_pods`)."""

@@ -5,18 +5,32 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from hvpa.api.values.duration import DAY, HOUR
 
 
+class Rise(NamedTuple):
+    """A rise of the load between two values."""
+
+    factor: float
+    """The value, as a multiple of the one before it."""
+    seconds: float
+    """Seconds between the two values."""
+    time: float
+    """When it ended, in seconds since 1970."""
+
+
 class Pattern(NamedTuple):
-    """The daily pattern of a load."""
+    """The pattern of a load."""
 
     hours: dict[int, float]
     """The load's median at each hour of the day (UTC) that has values."""
     explained: float
     """Share of the load's variance that the hour explains."""
+    steepest: Rise | None = None
+    """The largest rise; None if the load never rises. Values below a tenth of the largest count as a tenth."""
 
     @property
     def highest(self) -> int:
@@ -45,7 +59,17 @@ def pattern(times: Sequence[float], load: Sequence[float]) -> Pattern:
         math.fsum((value - statistics.fmean(values)) ** 2 for value in values) for values in by_hour.values()
     )
     medians = {hour: statistics.median(values) for hour, values in sorted(by_hour.items())}
-    return Pattern(medians, 1 - left / whole if whole > 0 else 0.0)
+    return Pattern(medians, 1 - left / whole if whole > 0 else 0.0, _steepest(times, load))
+
+
+def _steepest(times: Sequence[float], load: Sequence[float]) -> Rise | None:
+    least = max(load) / 10
+    rises = [
+        Rise(value / max(before, least), time - since, time)
+        for (since, before), (time, value) in pairwise(zip(times, load, strict=True))
+        if value > max(before, least)
+    ]
+    return max(rises, default=None)
 
 
 def quantile(values: Sequence[float], share: float) -> float:

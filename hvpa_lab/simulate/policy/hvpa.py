@@ -15,6 +15,7 @@ from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from hvpa_lab.recommend.hpa.controller import Scale
+from hvpa_lab.simulate.cluster.kubelets import SimulatedKubelets
 from hvpa_lab.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa_lab.simulate.cluster.state import Template
 from hvpa_lab.simulate.measure import Recorder
@@ -81,10 +82,14 @@ class HvpaScaler:
         self._name = policy.name
         self._context = context
         self._clock = VirtualClock(scenario.start)
-        self._cluster = SimulatedCluster(spec, metadata, context.state, scenario.start, self._record)
+        kubelets = SimulatedKubelets(context.state, scenario.metrics.kubelets, workload.seed)
+        self._cluster = SimulatedCluster(
+            spec, metadata, context.state, scenario.start, self._record, kubelets
+        )
         settings = Settings(hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000))
         self._reconciler = Reconciler(self._cluster, self._clock, settings, _Telemetry(context.recorder))
         self._vpa = VpaLoop(context)
+        self._has_fast_signal = spec.polls_kubelets
         self._recheck: float | None = None
 
     def step(self, now: float) -> None:
@@ -96,6 +101,8 @@ class HvpaScaler:
             self._sync_hpa(now)
         if self._vpa.period.due(now) and cluster.vpa is not None:
             cluster.set_vpa_status(self._vpa.recommend(cluster.vpa, instant))
+        if self._has_fast_signal and cluster.kubelets.advance(now, instant):
+            cluster.awake = True
         if cluster.changed() or (self._recheck is not None and now >= self._recheck):
             self._reconcile(now)
 

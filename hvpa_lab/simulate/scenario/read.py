@@ -263,7 +263,13 @@ def _phased(model: ScenarioModel, seed: int) -> dict[str, Any]:
         updater_offset=updated,
     )
     served = MetricsModel(
-        metrics.resolution, metrics.delay, measured, metrics.load, metrics.share, metrics.queue
+        metrics.resolution,
+        metrics.delay,
+        measured,
+        metrics.load,
+        metrics.share,
+        metrics.queue,
+        metrics.kubelets,
     )
     return {"metrics": served, "controllers": controllers}
 

@@ -15,7 +15,7 @@ from hvpa.api.objects.kinds import KINDS, is_custom
 from hvpa.api.schema.base import SpecModel, fault
 from hvpa.api.schema.fields import LIST_LENGTH, Flag, NoNulls, PositiveCount, Timestamp
 from hvpa.core.workload.own_rollout import NEVER_REPLACING
-from hvpa_lab.simulate.model import ResizeMode
+from hvpa_lab.simulate.model import KubeletKind, ResizeMode
 from hvpa_lab.simulate.scenario.fields import (
     Amounts,
     ApiVersion,
@@ -228,6 +228,8 @@ class Metrics(SpecModel):
     """Metric name of the load per ready pod."""
     queue: Column | None = None
     """Metric name of the queue's length: jobs of one second each, in progress or waiting."""
+    kubelets: KubeletKind = "Default"
+    """The kubelets' settings, for spec.fastSignal."""
 
 
 # --- the controllers ------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "sharded": (("sharded",), "replicaCount=3,shards=32"),
     "secure-metrics": (("secure-metrics",), "metrics.secure=true"),
     "size-at-creation": (("default", "size-at-creation"), "sizeAtCreation=Always"),
+    "fast-signal": (("default", "fast-signal"), "fastSignal=true"),
     "policy": (("default", "policy"), "policies.target=true,policies.bounds=true"),
     "network-policy": (
         ("default", "dashboard", "network-policy"),
@@ -146,7 +147,7 @@ def test_no_name_is_fixed_but_those_of_the_operator_itself(helm: Path, values: s
             if manifest["metadata"]["name"].endswith("-viewer"):  # of the operator's Lease, for every user
                 assert subject["name"] == "system:authenticated"
                 continue
-            assert subject.pop("name") in ("account", "other-dashboard")
+            assert subject.pop("name") in ("account", "other-dashboard", "other-kubelets")
             assert subject == {"kind": "ServiceAccount", "namespace": "elsewhere"}
 
 

@@ -1,4 +1,4 @@
-"""`make demo` on a real node: the beginning of its story, and what it leaves when it is interrupted then."""
+"""`make demo` on a real node: the beginning of its story, what it leaves when it is interrupted then, and its end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,29 +28,43 @@ STORY = (
 )
 
 
-@pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Process]:
-    """The demo, with a short load and without a comparison; it is ended afterwards."""
-    environment = {**os.environ, **UNSET, "DEMO_SECONDS": "90", "DEMO_COMPARE": "0"}
-    process = Process(
-        "demo", [sys.executable, "-m", "demo"], tmp_path / "demo.log", env=environment, cwd=ROOT
-    )
+@contextmanager
+def demo(folder: Path, **options: str) -> Iterator[Process]:
+    """The demo with these options, without a comparison; it is ended afterwards."""
+    environment = {**os.environ, **UNSET, "DEMO_COMPARE": "0", **options}
+    argv: list[str | Path] = [sys.executable, "-m", "demo"]
+    process = Process("demo", argv, folder / "demo.log", env=environment, cwd=ROOT)
     process.start()
-    yield process
-    process.terminate(60)
+    try:
+        yield process
+    finally:
+        process.terminate(60)
 
 
 @pytest.mark.timeout(300)
-def test_running_containers_grow_under_the_load_and_nothing_is_left(demo: Process) -> None:
-    def lacks() -> list[str]:
-        text = demo.log.read_text()
-        patterns = [pattern for pattern in STORY if not re.search(pattern, text, re.MULTILINE)]
-        assert demo.alive or not patterns, text
-        return patterns
+def test_running_containers_grow_under_the_load_and_nothing_is_left(tmp_path: Path) -> None:
+    with demo(tmp_path, DEMO_SECONDS="90") as process:
 
-    wait_for(lambda: not lacks(), 200, lambda: f"{lacks()} in:\n{demo.log.read_text()}", interval=0.5)
-    demo.signal(signal.SIGINT)
-    assert demo.wait(60) == 130
-    assert demo.log.read_text().endswith("stopped; nothing is left running\n")
-    left = machine(demo.pid)
-    assert (left["cgroups"], left["running"]) == ([], [])
+        def lacks() -> list[str]:
+            text = process.log.read_text()
+            patterns = [pattern for pattern in STORY if not re.search(pattern, text, re.MULTILINE)]
+            assert process.alive or not patterns, text
+            return patterns
+
+        wait_for(lambda: not lacks(), 200, lambda: f"{lacks()} in:\n{process.log.read_text()}", interval=0.5)
+        process.signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.log.read_text().endswith("stopped; nothing is left running\n")
+        left = machine(process.pid)
+        assert (left["cgroups"], left["running"]) == ([], [])
+
+
+@pytest.mark.at_length
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["in-place", "fast"])
+def test_the_story_is_told_to_its_end(tmp_path: Path, kind: str) -> None:
+    with demo(tmp_path, DEMO=kind) as process:
+        code = process.wait(500)
+        text = process.log.read_text()
+        assert (code, "Good: scaled out, up, in and down, and back where it began" in text) == (0, True), text
+        assert ("fast signal" in text) == (kind == "fast")

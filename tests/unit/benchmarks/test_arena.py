@@ -257,6 +257,17 @@ def test_one_workload_is_printed_as_a_scenario(
     assert "1 workloads: cost 1.000 > 1.000" in capsys.readouterr().out
 
 
+def test_hvpas_in_place_have_the_fast_signal_if_wanted() -> None:
+    found = {False: 0, True: 0}
+    for number in range(40):
+        workload = drawn(1, number)
+        scenario = scenario_of(workload, HVPA, BOTH, kubelets="Housekeeping1s")
+        spec = scenario["policies"][0]["hvpa"]["spec"]
+        assert ("fastSignal" in spec) == workload.in_place == ("kubelets" in scenario["metrics"])
+        found[workload.in_place] += 1
+    assert min(found.values()) > 0
+
+
 def test_the_report_takes_the_place_of_the_last_one_on_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,8 +46,9 @@ def test_only_jumps_that_the_file_lacks_are_measured(monkeypatch: pytest.MonkeyP
     plane: Any = None
     operator: Any = SimpleNamespace(process=SimpleNamespace(pid=0))
     results: list[dict[str, Any]] = []
-    steps = command._jumps(plane, operator, [2.0, 5.0], 2, results)
-    for _ in range(4):
+    cases = list(itertools.product(range(2), (2.0, 5.0), POLICIES))
+    steps = command._jumps(plane, operator, cases, results)
+    for _ in range(len(POLICIES) + 1):
         next(steps)
     assert [(policy, factor) for policy, factor, _ in measured] == [
         *((policy, 2.0) for policy in POLICIES),
@@ -54,7 +56,7 @@ def test_only_jumps_that_the_file_lacks_are_measured(monkeypatch: pytest.MonkeyP
     ]
     del results[1]
     measured.clear()
-    assert len(list(command._jumps(plane, operator, [2.0, 5.0], 2, results))) == 9
-    assert measured[0] == (POLICIES[1], 2.0, 3)
+    assert len(list(command._jumps(plane, operator, cases, results))) == len(cases) - len(POLICIES)
+    assert measured[0] == (POLICIES[1], 2.0, len(POLICIES))
     keys = {(result["run"], result["factor"], result["policy"]) for result in results}
     assert keys == {(run, factor, policy) for run in (0, 1) for factor in (2.0, 5.0) for policy in POLICIES}

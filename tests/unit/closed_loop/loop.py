@@ -28,7 +28,16 @@ from hvpa.api.objects.read_models import (
     Workload,
 )
 from hvpa.api.values.quantity import Resource, parse_resource
-from hvpa.core.model import Decision, Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
+from hvpa.core.model import (
+    Decision,
+    Event,
+    FastUsage,
+    Objects,
+    OwnedChange,
+    PodResize,
+    Settings,
+    WorkloadPatch,
+)
 from hvpa.recommend.hpa import inputs
 from hvpa.recommend.hpa.pods import requests_of
 from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures, SizeChanges
@@ -340,6 +349,9 @@ class Loop:
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """No Hvpa here resizes pods in place."""
         return {}
+
+    def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
+        return None
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """No Hvpa here resizes pods in place."""

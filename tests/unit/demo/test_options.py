@@ -18,6 +18,7 @@ def test_each_is_read() -> None:
     environment |= {"NODES": "simulated", "DEMO_COMPARE": "0"}
     assert options(environment) == Options(True, "Off", 60.0, "Rollout", "simulated", compares=False)
     assert options({"NODES": "real"}).nodes == "real"
+    assert options({"DEMO": "fast"}) == Options(nodes="real", fast=True)
 
 
 @pytest.mark.parametrize("other", ["KEEP=1", "DEMO=rollout"])
@@ -25,6 +26,11 @@ def test_real_nodes_do_not_go_with_everything(other: str) -> None:
     name, _, value = other.partition("=")
     with pytest.raises(OptionError, match=f"^NODES=real: {other} needs simulated nodes$"):
         options({"NODES": "real", name: value})
+
+
+def test_the_fast_signal_needs_kubelets() -> None:
+    with pytest.raises(OptionError, match=r"^NODES=simulated: DEMO=fast needs real nodes"):
+        options({"NODES": "simulated", "DEMO": "fast"})
 
 
 @pytest.mark.parametrize(

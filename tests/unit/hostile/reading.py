@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry
 
 from builders.build import in_place
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, read_status, to_wire
-from hvpa.api.objects.read_models import Meta
+from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.cli.explain.json import to_json
 from hvpa.cli.explain.text import to_text
 from hvpa.core import Settings, decide, observe
-from hvpa.core.model import Event, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import Event, FastUsage, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES
@@ -70,6 +70,10 @@ class Writes:
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """No Hvpa here resizes pods in place."""
         return {}
+
+    def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
+        """No Hvpa here has a fast signal that reports."""
+        return None
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """No Hvpa here resizes pods in place."""

@@ -237,7 +237,7 @@ class TestFiles:
     ) -> None:
         made = self.node_in(tmp_path / "state", programs)
         port = yaml.safe_load((made.state / "kubelet.yaml").read_text())["port"]
-        assert made.process.argv[-4:] == [str(made.state), made.cgroup, "127.0.0.1", str(port)]
+        assert made.process.argv[-5:] == [str(made.state), made.cgroup, "127.0.0.1", str(port), "10s"]
 
     def test_a_folder_that_the_node_would_not_find_is_refused(self, programs: Path) -> None:
         with pytest.raises(

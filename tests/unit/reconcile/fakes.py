@@ -9,10 +9,19 @@ from typing import Any, TypeVar
 
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
-from hvpa.api.objects.read_models import Meta
+from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.core import Objects, Settings
 from hvpa.core.invariants import Violation
-from hvpa.core.model import Axis, Blocked, Direction, Event, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import (
+    Axis,
+    Blocked,
+    Direction,
+    Event,
+    FastUsage,
+    OwnedChange,
+    PodResize,
+    WorkloadPatch,
+)
 from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
 from hvpa.reconcile.reconciler import Reconciler, ReconcileResult
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
@@ -62,6 +71,9 @@ class FakeCluster:
     writes: list[tuple[str, Any]] = field(default_factory=list)
     memory: Mapping[tuple[str, str], int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    reported: FastUsage | None = None
+    polled: list[tuple[str, ...]] = field(default_factory=list)
+    """The names of the pods that were to be polled, each time."""
 
     def objects(self, key: Key) -> Objects | None:
         if "objects" in self.failures:
@@ -83,6 +95,10 @@ class FakeCluster:
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         self.asked.append(selector)
         return self.memory
+
+    def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
+        self.polled.append(tuple(pod.metadata.name for pod in pods))
+        return self.reported
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         if changes is not None or "creation_sizes" in self.failures:

@@ -23,6 +23,7 @@ class Elsewhere(NamedTuple):
 
 
 MOMENTARY = "holds for milliseconds, until the operator's write has come back by its watch"
+FAST_SIGNAL = "takes kubelets that report usage (tests/e2e/node/test_fast_signal.py has one)"
 AMONG_SEVERAL = "takes several Hvpas on one target, which a row does not have"
 ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     "HpaCreated": Elsewhere(
@@ -92,6 +93,30 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     "LostHistory": Elsewhere(
         "takes a recommender that starts without its checkpoints",
         "tests/e2e/full/test_lost_history.py::test_lost_history_holds_every_decrease_until_it_is_back",
+    ),
+    "NotInPlace": Elsewhere(
+        FAST_SIGNAL,
+        "tests/unit/core/fast/test_report.py::test_pods_that_are_replaced_have_no_fast_signal",
+    ),
+    "NothingRaised": Elsewhere(
+        FAST_SIGNAL,
+        "tests/unit/core/fast/test_report.py::test_kubelets_are_not_polled_if_nothing_may_be_raised",
+    ),
+    "Reporting": Elsewhere(
+        FAST_SIGNAL,
+        "tests/unit/core/fast/test_report.py::test_the_condition_says_whether_kubelets_report",
+    ),
+    "SampleAwaited": Elsewhere(
+        FAST_SIGNAL,
+        "tests/unit/core/fast/test_report.py::test_the_condition_says_whether_kubelets_report",
+    ),
+    "SampleStale": Elsewhere(
+        FAST_SIGNAL,
+        "tests/unit/core/fast/test_report.py::test_the_condition_says_whether_kubelets_report",
+    ),
+    "KubeletsSilent": Elsewhere(
+        FAST_SIGNAL,
+        "tests/unit/core/fast/test_report.py::test_the_condition_says_whether_kubelets_report",
     ),
     "PodReplacement": Elsewhere(
         "takes a Trajectory with pods of the old size that are replaced (tests/e2e/bare/scaling/test_joint.py has it)",

@@ -183,6 +183,16 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
     # --- the operator's report, and what to do ---
     "without a report": ({}, REPORTED, [
         "nothing yet: is the operator running, and does it watch this namespace?"]),
+    "the fast signal": (
+        {"Hvpa__status": {"fastSignal": {"nodes": 3, "silent": 1, "samplingSeconds": 15, "lastSampleTime": EARLIER}}},
+        REPORTED, [
+        "nothing yet: is the operator running, and does it watch this namespace?",
+        "fast signal: samples of /metrics/resource from 2 of 3 nodes' kubelets, a new one every 15 s; "
+        f"the newest arrived at {EARLIER}"]),
+    "a fast signal without samples": (
+        {"Hvpa__status": {"fastSignal": {"nodes": 1}}}, REPORTED, [
+        "nothing yet: is the operator running, and does it watch this namespace?",
+        "fast signal: samples of /metrics/resource from 1 of 1 nodes' kubelets; none has arrived"]),
     "an error without a time": (
         {"Hvpa__status": {"lastError": {"description": "?"}}}, REPORTED, ["last error: a write: ?"]),
     "a condition that needs action": (

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.core.fast.counters import LONGEST, MOST_CORES, WINDOW, CpuCounter, Rate, Sample, newest
+from hvpa.core.fast.counters import (
+    LONGEST,
+    MOST_BYTES,
+    MOST_CORES,
+    WINDOW,
+    CpuCounter,
+    Memory,
+    Rate,
+    Sample,
+    newest,
+)
 
 ODD = st.floats(allow_nan=True, allow_infinity=True)
 
@@ -53,6 +63,7 @@ def test_an_unchanged_time_is_no_news() -> None:
         pytest.param([(1.0, 1.5), (math.nan, 2.5)], id="no time"),
         pytest.param([(1.0, 1.5), (16.0, -1.0)], id="negative"),
         pytest.param([(1.0, 1.0), (3.0, 2.0)], id="whole seconds, close"),
+        pytest.param([(1.0, 1.5), (1.5, 11.5)], id="closer than any kubelet samples"),
     ],
 )
 def test_impossible_counters_are_no_usage(samples: list[tuple[float, float]]) -> None:
@@ -64,7 +75,9 @@ def test_after_a_restart_two_new_samples_are_needed() -> None:
 
 
 def test_whole_seconds_count_over_a_longer_time() -> None:
-    assert millicores((1.0, 1.0), (3.0, 2.0), (12.0, 6.0)) == 455
+    """Up to a second too many: 5 of 11 seconds may be 4."""
+    assert millicores((1.0, 1.0), (3.0, 2.0), (12.0, 6.0)) == 364
+    assert millicores((1.0, 1.0), (11.0, 2.0)) == 0
     assert millicores((1.0, 4.0), (3.0, 4.0)) == 0
 
 
@@ -73,6 +86,33 @@ def test_samples_of_each_second_count_over_the_window() -> None:
     samples = [(float(second), second / 2 + 0.25 * (second % 2)) for second in range(30)]
     for count in range(10, 30):
         assert abs((millicores(*samples[:count]) or 0) - 500) <= 1000 * 0.5 / WINDOW
+
+
+@pytest.mark.parametrize(
+    ("samples", "grows"),
+    [
+        ([(1.0, 1e6), (16.0, 1.02e6)], True),
+        ([(1.0, 1e6), (16.0, 1.005e6)], False),  # a percent or less
+        ([(1.0, 1e6), (16.0, 2e6), (31.0, 2e6)], False),
+        ([(100.0, 1e6), (40.0, 2e6)], False),  # the clock was set back
+        ([(1.0, 1e6), (2.0 + LONGEST, 2e6)], False),  # too long ago
+        ([(1.0, 1e6)], False),
+    ],
+)
+def test_memory_grows_within_a_series(samples: list[tuple[float, float]], grows: bool) -> None:
+    memory = Memory()
+    assert all(memory.add(Sample(*sample)) for sample in samples)
+    assert memory.grows == grows
+    assert memory.last == Sample(*samples[-1])
+    assert not memory.add(Sample(*samples[-1]))
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, -1.0, 2 * MOST_BYTES])
+def test_impossible_memory_is_no_sample(value: float) -> None:
+    memory = Memory()
+    assert memory.add(Sample(1.0, 1e6))
+    assert not memory.add(Sample(16.0, value))
+    assert memory.last == Sample(1.0, 1e6)
 
 
 def test_the_newest_of_two_counters_counts() -> None:
@@ -87,7 +127,7 @@ def test_any_samples_give_a_usage_that_a_node_can_have_or_none(samples: list[tup
     assert rate is None or (0 <= rate.millicores <= MOST_CORES * 1000 and rate.seconds > 0)
 
 
-@given(st.integers(0, 64000), st.lists(st.floats(0.5, 20), min_size=1, max_size=20), st.integers(0, 10**9))
+@given(st.integers(0, 64000), st.lists(st.floats(1.01, 20), min_size=1, max_size=20), st.integers(0, 10**9))
 def test_constant_usage_is_found_whenever_it_is_sampled(used: int, gaps: list[float], begun: int) -> None:
     time, samples = float(begun), [Sample(float(begun), 0.125)]
     for gap in gaps:

@@ -18,7 +18,7 @@ from tools.remedies import page
 
 HEALTHY = {
     *("Reconciled", "HeldBack", "Recommend", "Recommending", "ReadAsIs", "YoungHistory"),
-    *("NotBlocked", "NotPaused", "NotContested"),
+    *("NotBlocked", "NotPaused", "NotContested", "Reporting"),
 }
 """Reasons of conditions that are as they should be. (`Recommend` and `Paused` are also modes.)"""
 

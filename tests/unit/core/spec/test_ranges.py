@@ -204,3 +204,33 @@ def test_resizes_that_work_get_no_remark(
     strategy: dict[str, Any], changes: dict[str, Any], removed: tuple[str, ...]
 ) -> None:
     assert review_resizes(spec_of({STRATEGY: strategy, **changes}, removed)) == ()
+
+
+UTILIZATION = "spec.hpa.template.spec.metrics"
+FAST = {"spec.fastSignal": {"mode": "Raise"}, STRATEGY: {"type": "InPlace"}}
+
+
+def of_cpu(percent: int) -> dict[str, Any]:
+    target = {"type": "Utilization", "averageUtilization": percent}
+    return {UTILIZATION: [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "reason"),
+    [
+        (FAST | of_cpu(95), "spec.fastSignal.above", "90 is not above the HPA's target of 95 percent"),
+        (FAST | {STRATEGY: {"type": "Rollout"}}, "spec.fastSignal", "has no effect: with type Rollout"),
+    ],
+    ids=["above its target", "replaced"],
+)
+def test_a_fast_signal_that_is_always_or_never_hot_is_named(
+    changes: dict[str, Any], path: str, reason: str
+) -> None:
+    (remark,) = review_resizes(spec_of(changes))
+    assert remark.path == path
+    assert remark.reason.startswith(reason)
+    assert faults(remark.remedy) == []
+
+
+def test_a_fast_signal_above_the_target_is_not_named() -> None:
+    assert review_resizes(spec_of(FAST | of_cpu(80))) == ()

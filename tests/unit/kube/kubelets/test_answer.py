@@ -26,10 +26,24 @@ NAMES = st.text(string.ascii_lowercase + string.digits + "-.", min_size=1, max_s
 
 
 def test_samples_of_the_wanted_pods_are_read() -> None:
-    assert read_answer(ANSWER, {WEB}) == {
-        (WEB, "app"): Usage(Sample(1790706612.345, 49.894), Sample(1790706612.345, 31457280.0)),
-        (WEB, ""): Usage(Sample(1790706615.0, 50.1), Sample(1790706615.0, 3.2e7)),
+    whole = Usage(Sample(1790706615.0, 50.1), Sample(1790706615.0, 3.2e7))
+    app = Usage(Sample(1790706612.345, 49.894), Sample(1790706612.345, 31457280.0), 1.7907e9)
+    assert read_answer(ANSWER, {WEB: {"app"}}) == {WEB: {"app": app, "": whole}}
+    assert read_answer(ANSWER, {WEB: {"other"}}) == {WEB: {"": whole}}
+
+
+def test_a_node_with_250_pods_is_read() -> None:
+    lines = [
+        f'container_cpu_usage_seconds_total{{container="c{number}",namespace="shop",pod="web-{pod}"}} 1.5 1000'
+        for pod in range(250)
+        for number in range(4)
+    ]
+    wanted = {
+        PodName("shop", f"web-{pod}"): {f"c{number}" for number in range(4)} for pod in range(0, 250, 5)
     }
+    found = read_answer("\n".join(lines).encode(), wanted)
+    assert found.keys() == wanted.keys()
+    assert all(len(containers) == 4 for containers in found.values())
 
 
 def test_lines_that_are_not_as_expected_are_skipped() -> None:
@@ -40,13 +54,13 @@ def test_lines_that_are_not_as_expected_are_skipped() -> None:
         b'container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} 1',  # no time
         b'container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} NaN 1790706612345',
     ]
-    assert read_answer(b"\n".join(lines), {WEB}) == {}
+    assert read_answer(b"\n".join(lines), {WEB: {"app"}}) == {}
 
 
 @given(st.binary() | st.text().map(str.encode))
 def test_any_bytes_are_read(text: bytes) -> None:
-    assert read_answer(text, {WEB}) == {}
-    read_answer(ANSWER[:200] + text + ANSWER[200:], {WEB})
+    assert read_answer(text, {WEB: {"app"}}) == {}
+    read_answer(ANSWER[:200] + text + ANSWER[200:], {WEB: {"app"}})
 
 
 @given(st.dictionaries(st.tuples(NAMES, NAMES, NAMES), st.tuples(st.floats(0, 1e12), st.integers(0, 10**13))))
@@ -56,8 +70,8 @@ def test_samples_are_those_that_were_written(written: dict[tuple[str, str, str],
         f" {value!r} {time}\n"
         for (namespace, pod, container), (value, time) in written.items()
     )
-    pods = {PodName(namespace, pod) for namespace, pod, _ in written}
-    assert read_answer(text.encode(), pods) == {
-        (PodName(namespace, pod), container): Usage(cpu=Sample(time / 1000, value))
-        for (namespace, pod, container), (value, time) in written.items()
-    }
+    pods: dict[PodName, dict[str, Usage]] = {}
+    for (namespace, pod, container), (value, time) in written.items():
+        of_pod = pods.setdefault(PodName(namespace, pod), {})
+        of_pod[container] = Usage(cpu=Sample(time / 1000, value))
+    assert read_answer(text.encode(), pods) == pods

@@ -101,6 +101,20 @@ def test_the_text_has_what_was_read_learnt_simulated_and_concluded(init: Init, s
     assert max(len(line) for line in out.splitlines() if str(shell.folder) not in line) <= 120
 
 
+@pytest.mark.parametrize(("every", "is_said"), [(60, True), (300, False)])
+def test_a_load_jump_is_a_finding_if_the_history_shows_how_fast_it_is(
+    init: Init, every: int, is_said: bool
+) -> None:
+    head, *rows = usage(1, every=every).splitlines()
+    middle = len(rows) // 2
+    jumped = [
+        row.rpartition(",")[0] + f",{100 if number < middle else 320}" for number, row in enumerate(rows)
+    ]
+    out = init(PLAIN, history="\n".join([head, *jumped]) + "\n").out
+    jump = "  load jump: 3.2 times as much within 1m, at 2026-01-05T12:00:00Z; spec.fastSignal covers"
+    assert ("Findings" in out, jump in out) == (True, is_said)
+
+
 def test_the_namespace_and_the_workload_are_those_of_the_files(init: Init, shell: Shell) -> None:
     ran = init(PLAIN, "-o", "json")
     assert (ran.json["workload"]["namespace"], ran.json["workload"]["name"]) == ("shop", "web")

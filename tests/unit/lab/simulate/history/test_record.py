@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from hvpa.api.values.duration import DAY
-from hvpa_lab.simulate.history.pattern import pattern, quantile
+from hvpa_lab.simulate.history.pattern import Rise, pattern, quantile
 from tests.unit.lab.simulate.history.build import DAY_ROWS, START, STEP, history, wave
 
 
@@ -40,6 +40,19 @@ def test_a_load_that_never_changes_follows_nothing() -> None:
     past = history()
     assert pattern(past.times, [5.0] * len(past.times)).explained == 0
     assert not pattern(past.times[:20], [1.0, 2.0] * 10).is_daily
+
+
+@pytest.mark.parametrize(
+    ("load", "steepest"),
+    [
+        ([5.0, 5.0, 5.0], None),
+        ([5.0, 4.0, 3.0], None),
+        ([5.0, 10.0, 8.0, 12.0], Rise(2.0, 60.0, 60.0)),
+        ([1.0, 40.0, 100.0], Rise(4.0, 60.0, 60.0)),  # from 10, a tenth of the largest
+    ],
+)
+def test_the_steepest_rise_is_found(load: list[float], steepest: Rise | None) -> None:
+    assert pattern([60.0 * row for row in range(len(load))], load).steepest == steepest
 
 
 @pytest.mark.parametrize(("share", "value"), [(0.0, 1), (0.25, 1), (0.5, 2), (0.75, 3), (0.9, 4), (1.0, 4)])

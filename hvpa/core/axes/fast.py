@@ -1,0 +1,171 @@
+"""The raise by the fast signal (`spec.fastSignal`): if the kubelets report that pods use more than they have, their
+containers get more at once, up to twice as much. The next decision from a measurement of the HPA or the VPA confirms
+that or takes it back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from hvpa.api.hvpa.status import FastRaise
+from hvpa.api.objects.read_models import Pod, condition
+from hvpa.api.values.quantity import readable_resource
+from hvpa.core.model import PodUsage, ScalableState
+from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.clock import Clock
+from hvpa.core.values.tuning import (
+    FAST_AGAIN,
+    FAST_COUNTS,
+    FAST_FACTOR,
+    FAST_PERCENT,
+    OOM_CAP,
+    OOM_LEAST,
+    OOM_PERCENT,
+)
+from hvpa.core.workload.containers import ContainerResource
+from hvpa.core.workload.rollout import is_living
+from hvpa.core.workload.stuck import UNSCHEDULABLE
+
+
+class Need(NamedTuple):
+    """What pods need by the kubelets' report."""
+
+    request: int
+    usage: int
+    """The usage that calls for it: the mean of the CPU, or the largest memory."""
+    of: int
+    """What it is compared with: the present request of CPU, or the present limit of memory."""
+    text: str
+
+
+class FastRaises:
+    """The raises that the kubelets' newest samples call for."""
+
+    def __init__(self, observation: ScalableState, clock: Clock) -> None:
+        self._above = observation.spec.fast_signal.above
+        self._raises = {
+            (known.container, known.resource): known
+            for known in observation.vertical.fast_raises
+            if clock.held_until(known.time, FAST_AGAIN) is not None
+        }
+        self._pods: list[Pod] = []
+        self._of: Mapping[tuple[str, str], PodUsage] = {}
+        self._since: dt.datetime | None = None
+        """Only samples that arrived later count."""
+        usage, raised = observation.usage, observation.vertical.last_scale_up_time
+        if usage is None or usage.time is None or not observation.spec.polls_kubelets:
+            return
+        if clock.held_until(usage.time, FAST_COUNTS) is None:
+            return
+        pods = [pod for pod in observation.resizable if is_living(pod)]
+        waits = any(stuck.reason == UNSCHEDULABLE for stuck in observation.pods.stuck)
+        if waits or any(_is(pod, "PodResizePending") for pod in pods):
+            return  # the nodes have no room
+        self._pods = [pod for pod in pods if _is(pod, "Ready")]
+        self._of = usage.of
+        self._since = usage.time - FAST_COUNTS
+        if raised is not None and not clock.is_ahead(raised):
+            self._since = max(self._since, raised)  # an earlier sample may be of pods before their last raise
+
+    def need(self, item: ContainerResource, target: int) -> Need | None:
+        """Returns what pods need now; None if they need no more than they have. `target` is the VPA's own.
+
+        For ten minutes after a raise, a usage that its size serves calls for no other: the next decision may have taken
+        that size back because the usage fits a smaller one.
+        """
+        if self._restarts(item):
+            return None
+        need = self._cpu(item) if item.resource == "cpu" else self._memory(item, target)
+        if need is None or need.request <= item.current:
+            return None
+        known = self._raises.get((item.container, item.resource))
+        served = need.of * (known.request if known is not None else 0)  # by that size, with its limit
+        return need if need.usage * item.current * 100 > served * self._above else None
+
+    def _restarts(self, item: ContainerResource) -> bool:
+        """Whether a resize of this resource would restart containers that are at their limit."""
+        return any(
+            policy.resource_name == item.resource and policy.restart_policy == "RestartContainer"
+            for pod in self._pods
+            for container in pod.spec.containers
+            if container.name == item.container
+            for policy in container.resize_policy
+        )
+
+    def _known(self, container: str) -> Iterator[PodUsage]:
+        """Yields the usage of the container in each ready pod, as far as it is known."""
+        for pod in self._pods:
+            if (usage := self._of.get((pod.metadata.name, container))) is not None:
+                yield usage
+
+    def _counts(self, arrived: dt.datetime | None) -> bool:
+        return arrived is not None and self._since is not None and arrived > self._since
+
+    def _cpu(self, item: ContainerResource) -> Need | None:
+        used = [
+            usage.cpu
+            for usage in self._known(item.container)
+            if usage.cpu is not None and self._counts(usage.cpu_time)
+        ]
+        if not used or len(used) * 2 < len(self._pods):
+            return None
+        mean = ceil_div(sum(used), len(used))
+        if mean * 100 <= item.current * self._above:
+            return None
+        wanted = min(item.current * FAST_FACTOR, ceil_div(mean * 100, FAST_PERCENT))
+        text = f"the kubelets report {readable_resource('cpu', mean)}"
+        return Need(item.bounds.clamp(wanted), mean, item.current, text)
+
+    def _memory(self, item: ContainerResource, target: int) -> Need | None:
+        """A container that grows towards its limit gets more before it runs out, as much as it would get after. A usage
+        of more than twice the limit can't be true."""
+        if not item.limit or not item.scales_limit:
+            return None
+        growing = [
+            usage.memory
+            for usage in self._known(item.container)
+            if usage.memory is not None
+            and self._counts(usage.memory_time)
+            and usage.grows
+            and usage.memory <= 2 * item.limit
+        ]
+        if not growing or max(growing) * 100 <= item.limit * self._above:
+            return None
+        more = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
+        wanted = min(item.current * FAST_FACTOR, more)
+        if item.bounds.upper is None:
+            wanted = min(wanted, OOM_CAP * target)
+        text = f"the kubelets report {readable_resource('memory', max(growing))} of a limit of "
+        text += readable_resource("memory", item.limit)
+        return Need(item.bounds.clamp(wanted), max(growing), item.limit, text)
+
+
+def raises_after(
+    known: tuple[FastRaise, ...],
+    added: tuple[FastRaise, ...],
+    clock: Clock,
+    present: Mapping[tuple[str, str], int],
+) -> tuple[FastRaise, ...]:
+    """Returns the record with the raises `added`, without those that are over: an old one whose request the container
+    has no longer."""
+    by_key = {(raised.container, raised.resource): raised for raised in (*known, *added)}
+    return tuple(
+        raised
+        for key, raised in sorted(by_key.items())
+        if clock.held_until(raised.time, FAST_AGAIN) is not None or present.get(key) == raised.request
+    )
+
+
+def is_fast(observation: ScalableState, container: str, resource: str, request: int) -> bool:
+    """Whether the fast signal set this request."""
+    return any(
+        (raised.container, raised.resource, raised.request) == (container, resource, request)
+        for raised in observation.vertical.fast_raises
+    )
+
+
+def _is(pod: Pod, kind: str) -> bool:
+    """Whether this condition of the pod is True."""
+    found = condition(pod.status.conditions, kind)
+    return found is not None and found.status == "True"
