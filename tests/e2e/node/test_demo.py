@@ -41,6 +41,7 @@ def demo(folder: Path, **options: str) -> Iterator[Process]:
         process.terminate(60)
 
 
+@pytest.mark.at_length
 @pytest.mark.timeout(300)
 def test_running_containers_grow_under_the_load_and_nothing_is_left(tmp_path: Path) -> None:
     with demo(tmp_path, DEMO_SECONDS="90") as process:

@@ -27,6 +27,7 @@ def operator(node_cluster: ControlPlane) -> Iterator[Operator]:
         yield running
 
 
+@pytest.mark.at_length
 def test_page_cache_in_the_way_of_a_limit_keeps_no_cpu_from_a_pod(
     node_cluster: ControlPlane, operator: Operator, pods: RealPods
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_container_that_is_killed_for_memory_gets_more_at_once(operator: Opera
     assert pod["status"]["containerStatuses"][0]["restartCount"] <= 2
 
 
+@pytest.mark.at_length
 def test_a_size_beyond_the_node_becomes_replicas_at_once(operator: Operator, pods: RealPods) -> None:
     """600m at a target of 35 percent call for 1714m, at weight 100 of one pod. Its node has 1500m, so that the API
     server refuses the resize (403), and replicas of the size before are added."""
@@ -82,6 +84,7 @@ def test_a_size_beyond_the_node_becomes_replicas_at_once(operator: Operator, pod
     wait_for(lambda: decided(pods, "big")[0] > 1, 10, "more replicas")
 
 
+@pytest.mark.at_length
 def test_replicas_and_their_size_fit_together_while_new_ones_start(
     node_cluster: ControlPlane, operator: Operator, pods: RealPods
 ) -> None:
