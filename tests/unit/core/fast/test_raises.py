@@ -299,3 +299,10 @@ def test_memory_is_not_raised_if_its_limit_stays() -> None:
 def test_memory_without_max_allowed_is_at_most_four_targets() -> None:
     assert memory(950 * 10**6, memory_target="250M") == 250 * 10**6  # the usual decision
     assert memory(950 * 10**6, memory_target="275M") == 1100 * 10**6
+
+
+@pytest.mark.parametrize(("most", "wanted"), [("1100M", 1100), ("2G", 1200)])
+def test_memory_is_at_most_max_allowed(most: str, wanted: int) -> None:
+    policy = {"containerName": "app", "maxAllowed": {"memory": most}}
+    vertical = {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [policy]}}}}}
+    assert memory(950 * 10**6, change=vertical) == wanted * 10**6

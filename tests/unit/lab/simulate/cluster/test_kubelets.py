@@ -79,3 +79,16 @@ def test_polls_are_frequent_while_a_container_needs_more_and_for_a_while_after()
     assert len(calm.news) == pytest.approx(100 / SOON, abs=5)  # the pace of its own samples
     gaps = [later - earlier for earlier, later in zip(busy.needed, busy.needed[1:], strict=False)]
     assert max(gaps) <= SOON + 1 < LATER
+
+
+def test_a_container_that_does_not_run_has_no_samples() -> None:
+    fixture = Fixture("StatsFromCRI")
+    fixture.run(60, CALM)
+    first, other = fixture.state.pods
+    first.containers[0].running = False
+    fixture.run(3, CALM)  # the next poll finds the last sample
+    before = fixture.kubelets.usage().of[first.name, "app"]
+    fixture.run(20, CALM)
+    usage = fixture.kubelets.usage().of
+    assert usage[first.name, "app"].memory_time == before.memory_time
+    assert usage[other.name, "app"].memory_time != before.memory_time
