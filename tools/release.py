@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from localcluster.programs.build import BuildError, build
+from tools.archive import unpack
 from tools.dependencies import sbom
 from tools.dependencies.lockfile import PROJECT, ROOT, read_project
 
@@ -63,7 +64,7 @@ def release(root: Path, kubectl: Path, image: str | None = None) -> dict[str, by
     with tempfile.TemporaryDirectory(prefix="hvpa-release-") as folder:
         source = Path(folder)
         with tarfile.open(fileobj=io.BytesIO(_run("git", "archive", "HEAD", cwd=root))) as archive:
-            archive.extractall(source, filter="data")
+            unpack(archive, source)
         files = {
             f"{PROJECT}-{version}.tgz": tar_gz(_chart(source / "charts" / PROJECT), epoch),
             f"{PROJECT}-{version}.cdx.json": sbom.render(source).encode(),

