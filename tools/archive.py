@@ -11,4 +11,7 @@ def unpack(archive: tarfile.TarFile, folder: Path) -> None:
     if hasattr(tarfile, "data_filter"):
         archive.extractall(folder, filter="data")
     else:
-        archive.extractall(folder)
+        members = archive.getmembers()
+        for member in members:
+            member.mode &= 0o755  # as that filter does: only the owner may write
+        archive.extractall(folder, members)

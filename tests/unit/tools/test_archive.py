@@ -18,9 +18,10 @@ def test_an_archive_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         entry = tarfile.TarInfo("folder/file")
-        entry.size = 5
+        entry.size, entry.mode = 5, 0o664
         archive.addfile(entry, io.BytesIO(b"hello"))
     content.seek(0)
     with tarfile.open(fileobj=content) as archive:
         unpack(archive, tmp_path)
-    assert (tmp_path / "folder" / "file").read_text() == "hello"
+    file = tmp_path / "folder" / "file"
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("hello", 0o644)
