@@ -138,9 +138,11 @@ def _in_workers(tasks: Sequence[Task], jobs: int, progress: Progress) -> list[Po
     context = multiprocessing.get_context("spawn")
     seconds: Any = RawArray("d", len(tasks))
     watched, kept = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(jobs, context, _begin, (seconds, watched))
+    # The queue carries numbers alone: before Python 3.11.5, a worker that died while a long message was written to it
+    # left the pool waiting for ever (CPython issue 94777).
+    pool = ProcessPoolExecutor(jobs, context, _begin, (seconds, watched, tasks))
     try:
-        futures = [pool.submit(_work, index, task) for index, task in enumerate(tasks)]
+        futures = [pool.submit(_work, index) for index in range(len(tasks))]
         _watch(futures, lambda: progress(min(sum(seconds), _total(tasks)), _total(tasks)))
         results = [future.result() for future in futures]
         pool.shutdown()
@@ -165,12 +167,14 @@ def _watch(futures: Sequence[Future[PolicyResult]], report: Callable[[], None]) 
 
 _seconds: Any = None
 """In a worker: simulated seconds by task, shared with the parent process."""
+_tasks: Sequence[Task] = ()
+"""In a worker: all tasks."""
 
 
-def _begin(seconds: Any, watched: Connection) -> None:
+def _begin(seconds: Any, watched: Connection, tasks: Sequence[Task]) -> None:
     """Starts a worker. The parent process handles Ctrl-C."""
-    global _seconds
-    _seconds = seconds
+    global _seconds, _tasks
+    _seconds, _tasks = seconds, tasks
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     quiet()
     threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
@@ -183,8 +187,8 @@ def _end_with(watched: Connection) -> None:
     os._exit(1)
 
 
-def _work(index: int, task: Task) -> PolicyResult:
+def _work(index: int) -> PolicyResult:
     def progress(seconds: float) -> None:
         _seconds[index] = seconds
 
-    return _simulate_task(task, progress)
+    return _simulate_task(_tasks[index], progress)

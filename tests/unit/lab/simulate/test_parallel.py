@@ -199,11 +199,12 @@ def test_a_worker_leaves_ctrl_c_to_the_first_process_and_ends_with_it(
     ended: list[int] = []
     ignored: list[Any] = []
     monkeypatch.setattr(parallel, "_seconds", None)
+    monkeypatch.setattr(parallel, "_tasks", ())
     monkeypatch.setattr(os, "_exit", ended.append)
     monkeypatch.setattr(signal, "signal", lambda number, action: ignored.append((number, action)))
     before = set(threading.enumerate())
     watched, kept = multiprocessing.Pipe(duplex=False)
-    parallel._begin([0.0], watched)
+    parallel._begin([0.0], watched, ())
     (waits,) = set(threading.enumerate()) - before
     assert (ignored, waits.daemon, ended) == ([(signal.SIGINT, signal.SIG_IGN)], True, [])
     kept.close()
@@ -219,5 +220,6 @@ def test_a_worker_reports_how_far_it_is(
 ) -> None:
     seconds = [0.0, 0.0]
     monkeypatch.setattr(parallel, "_seconds", seconds)
-    done = parallel._work(1, plan([scenario()], 0).tasks[1])
+    monkeypatch.setattr(parallel, "_tasks", plan([scenario()], 0).tasks)
+    done = parallel._work(1)
     assert (done.name, seconds) == ("small", [0.0, 600.0])
