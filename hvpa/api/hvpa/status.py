@@ -211,7 +211,8 @@ class FastSignalStatus(StatusModel):
     """Seconds between two samples of a container, as measured, on the node that takes them least often. HVPA polls
     every 2 to 10 seconds."""
     last_sample_time: Timestamp | None = None
-    """Time of the newest sample, at most 5 minutes old if the condition FastSignal is True."""
+    """Time at which the newest sample arrived, written every 5 minutes. The condition FastSignal is False if no sample
+    has arrived for a minute."""
 
 
 class HeldRollout(StatusModel):
@@ -555,7 +556,7 @@ class HvpaStatus(StatusModel):
     forecast: ForecastRecord | None = Field(default=None, exclude_if=lambda value: value is None)
     """The forecast (`spec.forecast`), and the measurements it is based on."""
     fast_signal: FastSignalStatus | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Where the fast signal (`spec.fastSignal`) comes from, and how old it is."""
+    """Source and age of the fast signal (`spec.fastSignal`)."""
     axes: Axes | None = None
     """State that the operator keeps. Internal: other clients must not rely on it."""
 

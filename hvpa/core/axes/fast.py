@@ -8,7 +8,6 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hvpa.api.hvpa.status import FastRaise
 from hvpa.api.objects.read_models import Pod, condition
 from hvpa.api.values.quantity import readable_resource
 from hvpa.core.model import PodUsage, ScalableState
@@ -139,22 +138,6 @@ class FastRaises:
         text = f"the kubelets report {readable_resource('memory', max(growing))} of a limit of "
         text += readable_resource("memory", item.limit)
         return Need(item.bounds.clamp(wanted), max(growing), item.limit, text)
-
-
-def raises_after(
-    known: tuple[FastRaise, ...],
-    added: tuple[FastRaise, ...],
-    clock: Clock,
-    present: Mapping[tuple[str, str], int],
-) -> tuple[FastRaise, ...]:
-    """Returns the record with the raises `added`, without those that are over: an old one whose request the container
-    has no longer."""
-    by_key = {(raised.container, raised.resource): raised for raised in (*known, *added)}
-    return tuple(
-        raised
-        for key, raised in sorted(by_key.items())
-        if clock.held_until(raised.time, FAST_AGAIN) is not None or present.get(key) == raised.request
-    )
 
 
 def is_fast(observation: ScalableState, container: str, resource: str, request: int) -> bool:

@@ -10,12 +10,12 @@ import msgspec
 
 from hvpa.api.hvpa.status import AppliedTarget, FastRaise, MemoryOverride, Pending, VerticalAxis
 from hvpa.api.values.quantity import format_resource, readable_change, readable_resource
-from hvpa.core.axes.fast import Need, raises_after
+from hvpa.core.axes.fast import Need
 from hvpa.core.gates.backoff import judge_contest, without_written
 from hvpa.core.gates.gates import CONTESTED, MIN_CHANGE, Change, GateContext, Hold
 from hvpa.core.model import Blocked, Direction, ResourceRequirements
 from hvpa.core.state import step_time
-from hvpa.core.values.tuning import OVERRIDE_EVERY
+from hvpa.core.values.tuning import FAST_AGAIN, OVERRIDE_EVERY
 from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import ContainerResource, amount_of, amounts
 
@@ -199,24 +199,27 @@ class AxisRecord:
         return tuple(known[key] for key in sorted(known))
 
     def _fast_raises_after(self, applied: Sequence[ResourceStep]) -> tuple[FastRaise, ...]:
-        """Returns the raises by the fast signal."""
-        now: dict[tuple[str, str], int] = {
+        """Returns the raises by the fast signal. A raise is kept for ten minutes, and while the container has that
+        request."""
+        clock = self.context.clock
+        requests: dict[tuple[str, str], int] = {
             (name, resource): request
             for name, size in self.present.items()
             for resource, request in size.requests.items()
         }
-        now.update({step.item.key: step.request for step in applied})
-        added = tuple(
-            FastRaise(
-                container=step.item.container,
-                resource=step.item.resource,
-                request=step.request,
-                time=self.context.clock.stamp(),
-            )
-            for step in applied
-            if step.fast is not None
+        requests.update({step.item.key: step.request for step in applied})
+        known = {(raised.container, raised.resource): raised for raised in self.axis.fast_raises}
+        for step in applied:
+            if step.fast is not None:
+                container, resource = step.item.key
+                known[step.item.key] = FastRaise(
+                    container=container, resource=resource, request=step.request, time=clock.stamp()
+                )
+        return tuple(
+            raised
+            for key, raised in sorted(known.items())
+            if requests.get(key) == raised.request or clock.held_until(raised.time, FAST_AGAIN) is not None
         )
-        return raises_after(self.axis.fast_raises, added, self.context.clock, now)
 
     def _overrides_after(self, applied: Sequence[ResourceStep]) -> tuple[MemoryOverride, ...]:
         """Returns the raises of starving containers. A raise is kept until its ten minutes are over and the memory is

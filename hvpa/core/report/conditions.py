@@ -133,11 +133,11 @@ def _condition(
 
 
 def _fast_signal(observation: ObservedState, clock: Clock) -> ConditionValue | None:
-    if isinstance(observation, ScalableState):
-        return fast.fast_condition(observation, clock)
-    return (
-        _NOT_READY if observation.spec is not None and observation.spec.fast_signal.mode == "Raise" else None
-    )
+    if observation.spec is None or observation.spec.fast_signal.mode == "Off":
+        return None
+    if isinstance(observation, UnscalableState):
+        return _NOT_READY
+    return fast.fast_condition(observation, clock)
 
 
 # --- the recommenders ------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""What the status says about the fast signal (`spec.fastSignal`): whether the kubelets report the pods' usage, and how
-old that is. A process that polls no kubelets (`hvpa explain`) keeps what the operator has reported."""
+"""The fast signal (`spec.fastSignal`) in the status: whether the kubelets report the pods' usage, and how old that is.
+A process that polls no kubelets (`hvpa explain`) keeps the operator's report."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ _NO_PODS = Finding("SampleAwaited", "no pod runs")
 _AWAITED = Finding("SampleAwaited", "no kubelet has reported the pods' usage yet")
 
 
-def fast_condition(observation: ScalableState, clock: Clock) -> tuple[bool, Finding] | None:
-    """Returns whether the fast signal works, and why not; None without one."""
-    if observation.spec.fast_signal.mode == "Off":
-        return None
+def fast_condition(observation: ScalableState, clock: Clock) -> tuple[bool, Finding]:
+    """Returns whether the fast signal works, and why not."""
     if not observation.spec.strategy.in_place:
         return False, _NOT_IN_PLACE
     if not observation.spec.polls_kubelets:

@@ -17,19 +17,11 @@ from hvpa.api.values import text
 EXPECTED: Final = frozenset(
     {
         *("NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "HpaAwaited", "VpaAwaited"),
-        *(
-            "NoMetrics",
-            "NoRecommendation",
-            "NoPods",
-            "HpaInactive",
-            "VpaInactive",
-            "Contested",
-            "SampleAwaited",
-            "NothingRaised",
-        ),
+        *("NoMetrics", "NoRecommendation", "NoPods", "HpaInactive", "VpaInactive", "Contested"),
+        *("SampleAwaited", "NothingRaised"),
     }
 )
-"""Reasons for an inactive axis that are part of a normal start, or that another condition reports."""
+"""Reasons that are part of a normal start, follow from the user's settings, or are reported by another condition."""
 NOTEWORTHY: Final = frozenset(
     {
         *("StaleDesiredReplicas", "UnknownContainer", "MissingRequest"),

@@ -16,7 +16,7 @@ from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.core.rules import rules_of
-from hvpa.core.spec.review import Remark, are_off, deployed_hpa, has_hpa, has_vpa, is_off
+from hvpa.core.spec.review import Remark, are_off, deployed_hpa, has_hpa, has_vpa, is_off, resource_metrics
 from hvpa.core.values.arithmetic import ceil_div, threshold
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import amount
@@ -272,13 +272,11 @@ def _nothing_to_resize(spec: HvpaSpec) -> Iterator[Remark]:
 
 def _always_above(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield a remark if pods use more than `fastSignal.above` percent whenever they follow the HPA's target."""
-    template, above = deployed_hpa(spec), spec.fast_signal.above
-    sources = [metric.to_v2() for metric in (() if template is None else template.metrics)]
+    above = spec.fast_signal.above
     targets = [
         source["target"].get("averageUtilization") or 0
-        for wire in sources
-        if isinstance(source := wire.get("resource") or wire.get("containerResource"), dict)
-        and source["name"] == "cpu"
+        for _, source in resource_metrics(spec)
+        if source["name"] == "cpu"
     ]
     if spec.fast_signal.mode == "Raise" and (target := max(targets, default=0)) >= above:
         yield Remark(

@@ -8,9 +8,9 @@ written gets no remark. Amounts (`memory: 128m`) are in `hvpa.core.spec.amounts`
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
@@ -181,18 +181,22 @@ def _one_axis_only(spec: HvpaSpec) -> Iterator[Remark]:
         )
 
 
+def resource_metrics(spec: HvpaSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the deployed HPA's metrics of a resource, with their paths, as `resource` or `containerResource`."""
+    template = deployed_hpa(spec)
+    for index, metric in enumerate(() if template is None else template.metrics):
+        wire = metric.to_v2()
+        if isinstance(source := wire.get("resource") or wire.get("containerResource"), dict):
+            yield f"{_TEMPLATE}.metrics[{index}]", source
+
+
 def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield a remark on a utilization target and a VPA for the same resource that both have a part in each change."""
     template = deployed_hpa(spec)
     if spec.joint or template is None or not any(0 < weight < FULL for weight in spec.weights_ppm):
         return
-    sources = [metric.to_v2() for metric in template.metrics]
-    targets = [
-        (f"{_TEMPLATE}.metrics[{index}]", source["name"], source["target"]["type"])
-        for index, wire in enumerate(sources)
-        if isinstance(source := wire.get("resource") or wire.get("containerResource"), dict)
-    ]
-    for path, resource, kind in targets if sources else [(_TEMPLATE, "cpu", "Utilization")]:
+    targets = [(path, source["name"], source["target"]["type"]) for path, source in resource_metrics(spec)]
+    for path, resource, kind in targets if template.metrics else [(_TEMPLATE, "cpu", "Utilization")]:
         if kind == "Utilization" and vpa_controls(spec.vpa, resource):
             yield Remark(
                 path,
@@ -204,14 +208,11 @@ def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
 
 def _low_targets(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield a remark on targets such as 7 percent, probably meant as 70."""
-    template = deployed_hpa(spec)
-    for index, metric in enumerate(template.metrics if template is not None else ()):
-        wire = metric.to_v2()
-        target = (wire.get("resource") or wire.get("containerResource") or {}).get("target", {})
-        percent = target.get("averageUtilization")
+    for path, source in resource_metrics(spec):
+        percent = source.get("target", {}).get("averageUtilization")
         if percent is not None and percent < LOW_TARGET:
             yield Remark(
-                f"{_TEMPLATE}.metrics[{index}]",
+                path,
                 f"a target of {percent} percent: pods request {round(100 / percent)} times their usage",
                 f"set the intended target, such as {min(10 * percent, 70)}",
             )

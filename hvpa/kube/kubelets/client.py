@@ -106,5 +106,5 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
 
 def _refused(status: int) -> str:
     if status in (401, 403):
-        return f"HTTP {status}: ServiceAccount hvpa-kubelets needs the right to get nodes/metrics (config/fast-signal)"
+        return f"HTTP {status}: the account for kubelets needs the right to get nodes/metrics (config/fast-signal)"
     return f"HTTP {status}"

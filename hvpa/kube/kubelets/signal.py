@@ -1,5 +1,5 @@
-"""The fast signal of all Hvpas that have one: which pods they want, what the kubelets report of these, and which Hvpa
-has to decide because of it."""
+"""Connects Hvpas with the poller of kubelets: keeps the pods that each Hvpa wants polled, stores the usage that
+kubelets report of them, and enqueues the Hvpas that have to decide because of it."""
 
 from __future__ import annotations
 
@@ -67,6 +67,8 @@ class KubeletSignal(Listener):
         """The samples that `_usage` is from."""
         self._newest: dict[Key, dt.datetime] = {}
         self._reported: dict[Key, FastUsage] = {}
+        self._wanted: dict[Node, dict[PodName, frozenset[str]]] = {}
+        """The pods that are polled, and their containers."""
         self._change: asyncio.TimerHandle | None = None
 
     def usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage:
@@ -96,7 +98,7 @@ class KubeletSignal(Listener):
         """Number of nodes whose kubelets gave no usable answer to the last poll."""
         return self._poller.silent
 
-    # --- what is wanted ----------------------------------------------------------------------------------------------
+    # --- wanted pods -------------------------------------------------------------------------------------------------
     def _wish(self, pods: Sequence[Pod], above: int) -> _Wish:
         wanted = {}
         for pod in pods:
@@ -138,13 +140,13 @@ class KubeletSignal(Listener):
     def _watch(self) -> None:
         """Has the poller poll what is wanted now."""
         self._change = None
-        wanted: dict[Node, dict[PodName, frozenset[str]]] = {}
+        self._wanted = {}
         for wish in self._wishes.values():
             for name, pod in wish.pods.items():
-                wanted.setdefault(pod.node, {})[name] = frozenset(pod.above)
-        self._poller.watch(wanted)
+                self._wanted.setdefault(pod.node, {})[name] = frozenset(pod.above)
+        self._poller.watch(self._wanted)
 
-    # --- what is known -----------------------------------------------------------------------------------------------
+    # --- reports -----------------------------------------------------------------------------------------------------
     def news(self, node: Node, usage: Mapping[PodName, Mapping[str, ContainerUsage]]) -> Collection[PodName]:
         """Stores the news; returns the pods of which a container may need more. Their Hvpas decide, and those that have
         had no news for a while."""
@@ -169,10 +171,10 @@ class KubeletSignal(Listener):
 
     def answers_changed(self, node: Node) -> None:
         """Has the Hvpas of this node's pods report it."""
-        for key, wish in self._wishes.items():
-            if any(pod.node == node for pod in wish.pods.values()):
-                self._reported.pop(key, None)
-                self._enqueue(key)
+        keys = {key for name in self._wanted.get(node, ()) for key in self._keys_of.get(name, ())}
+        for key in sorted(keys):
+            self._reported.pop(key, None)
+            self._enqueue(key)
 
     def _store(self, name: PodName, containers: Mapping[str, ContainerUsage], now: dt.datetime) -> None:
         """Stores the usage of a pod's containers, with the times at which their samples arrived."""
@@ -184,7 +186,7 @@ class KubeletSignal(Listener):
         }
 
     def _summed_up(self, key: Key) -> FastUsage:
-        """Returns what is known of the pods of an Hvpa, as a decision reads it."""
+        """Returns the usage of the pods of an Hvpa in the form that a decision reads."""
         pods = self._wishes[key].pods if key in self._wishes else {}
         nodes = sorted({pod.node for pod in pods.values()})
         samplings = [seconds for node in nodes if (seconds := self._poller.sampling(node)) is not None]

@@ -184,8 +184,8 @@ def test_a_starving_pod_whose_kubelet_refuses_is_replaced(hook: Callable[[Hook],
 
 
 def test_a_size_that_is_taken_back_is_reported() -> None:
-    """The path has fewer and larger pods than 14 of 800m. The new ones find no room beside those that still run, so the
-    canary is never ready."""
+    """The path has fewer and larger pods than 14 of 800m. Beside the running pods, no node has room for larger new
+    pods, so the canary is never ready."""
     spec = hvpa(40, metric(72), strategy="InPlaceOrRollout")
     spec["spec"]["updateStrategy"] |= {"canary": {"pods": 2, "duration": "3m"}}
     simulation = simulated(

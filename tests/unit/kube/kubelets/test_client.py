@@ -17,7 +17,7 @@ from hvpa.kube.kubelets import client
 from hvpa.kube.kubelets.client import MOST_BYTES, PATH, KubeletClient, KubeletError
 from localcluster.client.pki import Authority
 
-RIGHT = "ServiceAccount hvpa-kubelets needs the right to get nodes/metrics (config/fast-signal)"
+RIGHT = "the account for kubelets needs the right to get nodes/metrics (config/fast-signal)"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

@@ -25,7 +25,7 @@ A, B = Node("10.0.0.1", 10250), Node("10.0.0.2", 10250)
 
 
 class Polled:
-    """A poller that only notes what it is to poll."""
+    """A poller that only records the pods that it should poll."""
 
     nodes, silent = 2, 1
 

@@ -7,7 +7,8 @@ import datetime as dt
 import pytest
 
 from hvpa.core.model import PodUsage
-from hvpa_lab.simulate.cluster.kubelets import LATER, SOON, SimulatedKubelets
+from hvpa.kube.kubelets import poller
+from hvpa_lab.simulate.cluster.kubelets import FREQUENT, LATER, SOON, SimulatedKubelets
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.model import KubeletKind, NodeModel
 from tests.unit.lab.simulate import build
@@ -92,3 +93,7 @@ def test_a_container_that_does_not_run_has_no_samples() -> None:
     usage = fixture.kubelets.usage().of
     assert usage[first.name, "app"].memory_time == before.memory_time
     assert usage[other.name, "app"].memory_time != before.memory_time
+
+
+def test_polls_have_the_pace_of_the_operator() -> None:
+    assert (SOON, LATER, FREQUENT) == (poller.SOON, poller.LATER, poller.FREQUENT)
