@@ -1,6 +1,6 @@
 """The raise by the fast signal (`spec.fastSignal`): if the kubelets report that pods use more than they have, their
-containers get more at once, up to twice as much. The next decision from a measurement of the HPA or the VPA confirms
-that or takes it back."""
+containers get more at once, up to twice as much. With `Trajectory`, the next decision from a measurement confirms
+that or takes it back (docs/roadmap.md for `Additive`)."""
 
 from __future__ import annotations
 
