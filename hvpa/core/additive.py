@@ -7,6 +7,8 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec import structs
+
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.pod import awaited, own_pods
 from hvpa.core.axes.replicas import ReplicasResult, Way, as_recommended_last, begun, go, settling
@@ -147,9 +149,12 @@ def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bo
     """Return the change of a container resource at the `usual` weight; None if it stays."""
     if (raised := axis.raise_now(item)) is not None:
         return raised
-    ppm, measured_at = _weight_of(axis, item, usual, wants_out)
-    wanted, moved_from = _blended(axis, item, ppm)
-    step = axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from)
+    # What the fast signal raised is taken back, and the usual change begins from there.
+    before = axis.before_fast(item)
+    start = item if before is None else structs.replace(item, request=before)
+    ppm, measured_at = _weight_of(axis, start, usual, wants_out)
+    wanted, moved_from = _blended(axis, start, ppm)
+    step = axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from, start=before)
     return axis.with_fast(item, step)
 
 

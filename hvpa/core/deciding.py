@@ -18,7 +18,7 @@ from hvpa.core.actuation.refused import template_refusals
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive import scale_horizontally, scale_vertically
-from hvpa.core.axes.fast import is_fast
+from hvpa.core.axes.fast import before_fast
 from hvpa.core.axes.replicas import ReplicasResult, Way, go, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.floors import floor_state
@@ -210,7 +210,9 @@ def _lacks_only_fast_sizes(observation: ScalableState, size: DesiredSize) -> boo
         for resource, request in sizes_of(size.containers).get(name, have).requests.items()
         if have.requests.get(resource) != request
     ]
-    return bool(lacked) and all(is_fast(observation, *key) for key in lacked)
+    return bool(lacked) and all(
+        before_fast(observation.vertical.fast_raises, *key) is not None for key in lacked
+    )
 
 
 def _without_sizes(

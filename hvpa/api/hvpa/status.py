@@ -380,6 +380,8 @@ class FastRaise(_OfRequest):
 
     request: Whole
     """Request after the raise: millicores or bytes."""
+    before: Whole | None = None
+    """Request before the raise; absent once another change has set the request."""
     time: Timestamp
     """Time of the raise."""
 

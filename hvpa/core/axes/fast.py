@@ -1,13 +1,14 @@
 """The raise by the fast signal (`spec.fastSignal`): if the kubelets report that pods use more than they have, their
-containers get more at once, up to twice as much. With `Trajectory`, the next decision from a measurement confirms
-that or takes it back (docs/roadmap.md for `Additive`)."""
+containers get more at once, up to twice as much. The next decision from a measurement confirms that or takes it
+back."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from hvpa.api.hvpa.status import FastRaise
 from hvpa.api.objects.read_models import Pod, condition
 from hvpa.api.values.quantity import readable_resource
 from hvpa.core.model import PodUsage, ScalableState
@@ -140,12 +141,11 @@ class FastRaises:
         return Need(item.bounds.clamp(wanted), max(growing), item.limit, text)
 
 
-def is_fast(observation: ScalableState, container: str, resource: str, request: int) -> bool:
-    """Whether the fast signal set this request."""
-    return any(
-        (raised.container, raised.resource, raised.request) == (container, resource, request)
-        for raised in observation.vertical.fast_raises
-    )
+def before_fast(raises: Iterable[FastRaise], container: str, resource: str, request: int) -> int | None:
+    """Returns the request before the fast signal raised it to this one; None if the fast signal did not set it."""
+    key = (container, resource, request)
+    found = (known.before for known in raises if (known.container, known.resource, known.request) == key)
+    return next(found, None)
 
 
 def _is(pod: Pod, kind: str) -> bool:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
-from hvpa.core.axes.fast import FastRaises
+from hvpa.core.axes.fast import FastRaises, before_fast
 from hvpa.core.axes.steps import AxisRecord, RequestsResult, ResourceStep
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
@@ -119,10 +119,14 @@ class RequestsAxis:
         *,
         measured_at: dt.datetime | None = None,
         moved_from: int | None = None,
+        start: int | None = None,
     ) -> ResourceStep | None:
         """Returns the change of a request to `wanted` at weight `ppm`, in the form that gates check. None if nothing
         changes, or if a request inside its bounds would change only by a rounding error. `measured_at`: until when the
-        change waits for the HPA's measurement."""
+        change waits for the HPA's measurement. `start`: the request before the fast signal raised it, if the change
+        begins from there."""
+        if start is not None and self._is_small(item, start, wanted):
+            wanted = start
         up = wanted > item.current
         if is_same_size(item.current, wanted) and item.current == item.bounds.clamp(item.current):
             return None
@@ -135,7 +139,7 @@ class RequestsAxis:
             self.pending_since(item, "up") if up and ppm > 0 and _may_pass(item, wanted, least) else None
         )
         small_until = None
-        if abs(wanted - item.current) < least or self._is_raised(item, least):
+        if start is None and self._is_small(item, item.current, wanted):
             small_until = NO_CLOCK
             if pending is not None:
                 first = self.spec.scale_up.min_change_timeout
@@ -160,7 +164,9 @@ class RequestsAxis:
             least=GateFigures(wait, least, min_change.source),
         )
         passes = RELIEVED if self.starving and up and not starves else frozenset[str]()
-        return ResourceStep(item, wanted, ppm, change, passes, pending=pending, moved_from=moved_from)
+        return ResourceStep(
+            item, wanted, ppm, change, passes, pending=pending, before_fast=start, moved_from=moved_from
+        )
 
     def hold(self, step: ResourceStep) -> Hold | None:
         """Returns the hold of a step, if a gate blocks it."""
@@ -182,16 +188,25 @@ class RequestsAxis:
             ),
         )
 
+    def before_fast(self, item: ContainerResource) -> int | None:
+        """Returns the request before the fast signal raised it to the present one; None if it did not."""
+        return before_fast(self.observation.vertical.fast_raises, *item.key, item.current)
+
     def _rules(self, up: bool) -> Rules:
         return self.context.rules["vertical", "up" if up else "down"]
 
-    def _is_raised(self, item: ContainerResource, least: int) -> bool:
+    def _is_small(self, item: ContainerResource, start: int, wanted: int) -> bool:
+        """Whether `minChange` holds a change from `start` to `wanted`."""
+        least = self._rules(wanted > start).min_change[item.resource].of(start)
+        return abs(wanted - start) < least or self._is_raised(item, start, least)
+
+    def _is_raised(self, item: ContainerResource, start: int, least: int) -> bool:
         """Whether memory was raised above its target after an OOM, and the target has since moved by less than
         minChange. The target that was too small must not undo the raise."""
         before = self.record.blended_from(item)
         if before is None or item.resource != "memory" or item.container not in self.record.overrides:
             return False
-        return item.current > before[0] and abs(item.target - before[0]) < max(1, least)
+        return start > before[0] and abs(item.target - before[0]) < max(1, least)
 
     def pending_since(self, item: ContainerResource, direction: Direction) -> Pending:
         """Returns since when a change in this direction has been pending."""

@@ -10,7 +10,7 @@ import msgspec
 
 from hvpa.api.hvpa.status import AppliedTarget, FastRaise, MemoryOverride, Pending, VerticalAxis
 from hvpa.api.values.quantity import format_resource, readable_change, readable_resource
-from hvpa.core.axes.fast import Need
+from hvpa.core.axes.fast import Need, before_fast
 from hvpa.core.gates.backoff import judge_contest, without_written
 from hvpa.core.gates.gates import CONTESTED, MIN_CHANGE, Change, GateContext, Hold
 from hvpa.core.model import Blocked, Direction, ResourceRequirements
@@ -37,6 +37,8 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     fast: Need | None = None
     """What the kubelets report, if the step is for that."""
     pending: Pending | None = None
+    before_fast: int | None = None
+    """The request before the fast signal raised it, if the step begins from there."""
     moved_from: int | None = None
     """The target that the current request was blended from, if the request moves with its target from there."""
 
@@ -44,6 +46,11 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     def is_urgent(self) -> bool:
         """Whether the step is for a container that runs out of a resource, so that it is never too small."""
         return self.override or self.fast is not None
+
+    @property
+    def is_return(self) -> bool:
+        """Whether the step only takes back what the fast signal did."""
+        return self.request == self.before_fast
 
     @property
     def direction(self) -> Direction:
@@ -74,12 +81,17 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
             text += ", raised because it ran out of memory"
         elif self.fast is not None:
             text += f", raised because {self.fast.text}"
-        elif self.moved_from is None:
-            text += f" at weight {shown}"
+        elif self.is_return:
+            text += " as before the fast signal raised it"
         else:
-            before = readable_resource(item.resource, self.moved_from)
-            text += f" at weight {shown}: {now} was set when {before} was recommended, so "
-            text += f"{now} + ({target} - {before}) × {shown} %"
+            text += f" at weight {shown}"
+            if self.before_fast is not None:
+                now = readable_resource(item.resource, self.before_fast)
+                text += f" from {now}, as the fast signal raised it from there"
+            if self.moved_from is not None:
+                before = readable_resource(item.resource, self.moved_from)
+                text += f": {now} was set when {before} was recommended, so "
+                text += f"{now} + ({target} - {before}) × {shown} %"
         bounds = (
             (item.bounds.fixed_limit, ", which is the maximum that limits and the pod's own resources allow"),
             (item.bounds.upper, ", which is maxAllowed"),
@@ -138,7 +150,7 @@ class AxisRecord:
         """Returns the target and the weight (percent) that the request was blended with; None if unknown, or if another
         client has set another request since."""
         before = self.applied_from.get(item.key)
-        if before is None or amount_of(item.resource, before.request) != item.current:
+        if before is None or self._is_undone(before):
             return None
         target = amount_of(item.resource, before.target)
         return None if target is None else (target, before.weight)
@@ -178,8 +190,9 @@ class AxisRecord:
         return self.axis.model_copy(update=update) if update else self.axis
 
     def _applied_from_after(self, applied: Sequence[ResourceStep]) -> tuple[AppliedTarget, ...]:
-        """Returns the blended targets, without containers that are gone and requests that a client changed. A step that
-        passed by `minChangeTimeout` adds a small step; a step that `minChange` allows resets the count."""
+        """Returns the blended targets, without containers that are gone and requests that a client changed. A raise by
+        the fast signal and its end keep the target. A step that passed by `minChangeTimeout` adds a small step; a step
+        that `minChange` allows resets the count."""
         known = {
             key: target
             for key, target in self.applied_from.items()
@@ -187,6 +200,10 @@ class AxisRecord:
         }
         for step in applied:
             item, is_small = step.item, step.change.small_until is not None
+            if (step.fast is not None or step.is_return) and (before := known.get(item.key)) is not None:
+                request = format_resource(item.resource, step.request)
+                known[item.key] = before.model_copy(update={"request": request})
+                continue
             small_steps = self.small_steps(item) + (MIN_CHANGE not in step.passes) if is_small else 0
             known[item.key] = AppliedTarget(
                 container=item.container,
@@ -208,13 +225,22 @@ class AxisRecord:
             for resource, request in size.requests.items()
         }
         requests.update({step.item.key: step.request for step in applied})
-        known = {(raised.container, raised.resource): raised for raised in self.axis.fast_raises}
+        known: dict[tuple[str, str], FastRaise] = {
+            (raised.container, raised.resource): raised for raised in self.axis.fast_raises
+        }
         for step in applied:
+            item, key = step.item, step.item.key
             if step.fast is not None:
-                container, resource = step.item.key
-                known[step.item.key] = FastRaise(
-                    container=container, resource=resource, request=step.request, time=clock.stamp()
+                before = before_fast(self.axis.fast_raises, *key, item.current)
+                known[key] = FastRaise(
+                    container=item.container,
+                    resource=item.resource,
+                    request=step.request,
+                    before=item.current if before is None else before,
+                    time=clock.stamp(),
                 )
+            elif key in known:
+                known[key] = known[key].model_copy(update={"before": None})
         return tuple(
             raised
             for key, raised in sorted(known.items())

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.build import NOW, at, container, decided, hvpa, merged, objects, vpa, workload
-from hvpa.api.hvpa.status import Axes, FailedChange, FastRaise, HvpaStatus, RolledBack, VerticalAxis
+from hvpa.api.hvpa.status import (
+    AppliedTarget,
+    Axes,
+    FailedChange,
+    FastRaise,
+    HvpaStatus,
+    RolledBack,
+    VerticalAxis,
+)
 from hvpa.core.model import Decision, FastUsage, PodUsage
 from tests.unit.core.actuation.sized_pods import resize_condition, running
 from tests.unit.core.trajectory.jointly import state, utilization
@@ -215,7 +223,7 @@ def test_a_raise_is_recorded() -> None:
     assert decision.status.axes is not None
     assert decision.status.axes.vertical is not None
     assert decision.status.axes.vertical.fast_raises == (
-        FastRaise(container="app", resource="cpu", request=1715, time=NOW),
+        FastRaise(container="app", resource="cpu", request=1715, before=1000, time=NOW),
     )
 
 
@@ -237,6 +245,64 @@ def test_constant_usage_does_not_raise_and_lower_in_turn() -> None:
         changes += cpu(decision) != size
         size, status, now = cpu(decision), decision.status, now + dt.timedelta(seconds=10)
     assert changes <= 2
+
+
+# --- taken back ------------------------------------------------------------------------------------------------------
+HALF: Final = {"weightBasedScalingIntervals": [{"vpaWeight": 50}]}
+
+
+def after_a_raise(
+    change: Mapping[str, Any],
+    target: str = "1",
+    *,
+    applied_from: Sequence[AppliedTarget] = (),
+    used: Sequence[int] = (1200,),
+) -> Decision:
+    """The decision two minutes after the last raise by the fast signal, a raise for each of these usages."""
+    status, size, now = HvpaStatus(axes=Axes(vertical=VerticalAxis(applied_from=applied_from))), 1000, NOW
+    for one in used:
+        raised = deciding(usage(one, one, when=now), change, status, now=now, has=size)
+        assert cpu(raised) > size
+        status, size, now = raised.status, cpu(raised), now + dt.timedelta(seconds=10)
+    return deciding(None, change, status, now=now + dt.timedelta(minutes=2), has=size, target=target)
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        ("1", 1000),
+        ("1300m", 1000),  # half of 300m is less than minChange, 200m
+        ("700m", 1000),
+        ("1600m", 1300),
+        ("400m", 700),
+        ("3", 2000),
+    ],
+)
+@pytest.mark.parametrize("used", [(1200,), (1200, 1900)])
+def test_additive_goes_on_from_the_request_before_the_raise(
+    target: str, wanted: int, used: Sequence[int]
+) -> None:
+    assert cpu(after_a_raise(HALF, target, used=used)) == wanted
+
+
+def test_after_a_raise_a_request_still_moves_with_its_target() -> None:
+    """1000m was blended from 800m at weight 50: another half of the way to 1600m would be 1300m."""
+    before = AppliedTarget(container="app", resource="cpu", target="800m", weight=50, request="1")
+    back = after_a_raise(HALF, "900m", applied_from=[before])
+    assert back.status.axes is not None
+    assert back.status.axes.vertical is not None
+    assert (cpu(back), back.status.axes.vertical.applied_from) == (1000, (before,))
+    assert "900m recommended, 1 as before the fast signal raised it" in back.steps[1]
+    assert cpu(after_a_raise(HALF, "1600m", applied_from=[before])) == 1400
+
+
+def test_what_another_change_has_set_is_not_taken_back() -> None:
+    """The VPA's target of 2430m has led to the same request as the raise before."""
+    back = after_a_raise(HALF, "1")
+    again = deciding(None, HALF, back.status, now=at(minutes=4), target="2430m")
+    assert cpu(again) == 1715
+    later = deciding(None, HALF, again.status, now=at(minutes=6), target="2430m", has=1715)
+    assert cpu(later) == 1715
 
 
 # --- beside the usual decision ---------------------------------------------------------------------------------------
