@@ -44,9 +44,10 @@ def _headline(kept: Kept) -> str:
     ]
     note = (
         f"{loads * kept.seeds} simulated loads, which are {loads} kinds with {kept.seeds} random seeds each, commit"
-        f" {kept.commit}, {kept.date}. The HPA and the VPA change pods in the same way, with as much headroom as leaves"
-        " the same demand unserved as with HVPA. First figure: all seeds compared together. In brackets: each"
-        " seed compared alone, then the mean. Base usage is the usage of a pod without any load."
+        f" {kept.commit}, {kept.date}. The HPA and the VPA also resize or replace pods, as the row says. Their headroom is"
+        " chosen so that they leave as much demand unserved as HVPA does. First figure: a comparison over all seeds"
+        " together. In brackets: the mean of the comparisons for each seed. Base usage is the usage of a pod"
+        " without any load."
         " [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{markdown(rows)}\n{words.wrapped(note)}"
