@@ -149,11 +149,15 @@ def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bo
     """Return the change of a container resource at the `usual` weight; None if it stays."""
     if (raised := axis.raise_now(item)) is not None:
         return raised
-    # What the fast signal raised is taken back, and the usual change begins from there.
-    before = axis.before_fast(item)
+    before = axis.before_fast(item) if item.resource == "cpu" else None
     start = item if before is None else structs.replace(item, request=before)
     ppm, measured_at = _weight_of(axis, start, usual, wants_out)
     wanted, moved_from = _blended(axis, start, ppm)
+    if before is not None:
+        # The raise is taken back once pods need it no more, at any weight, and the usual change begins from there.
+        wanted, ppm = (wanted, ppm) if ppm else (item.bounds.clamp(before), FULL)
+        if axis.still_needs(start):
+            wanted = max(wanted, item.bounds.clamp(item.current))
     step = axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from, start=before)
     return axis.with_fast(item, step)
 

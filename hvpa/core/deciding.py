@@ -18,7 +18,6 @@ from hvpa.core.actuation.refused import template_refusals
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive import scale_horizontally, scale_vertically
-from hvpa.core.axes.fast import before_fast
 from hvpa.core.axes.replicas import ReplicasResult, Way, go, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.floors import floor_state
@@ -52,7 +51,7 @@ from hvpa.core.recommenders.estimate import MICRO
 from hvpa.core.report.events import STEP_EVENTS, events_of, step_events
 from hvpa.core.report.parts import AxesResult, DecisionParts
 from hvpa.core.report.status import next_status, only_scaled
-from hvpa.core.state import annotation_text, without_pending
+from hvpa.core.state import annotation_text, before_fast, restored, without_pending
 from hvpa.core.trajectory.history import Remembered, first_seen
 from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.arithmetic import ceil_div
@@ -171,7 +170,7 @@ def _parts(
         return DecisionParts(axes, axes.blocked, rollout, rolled_back, forecast=forecast)
     size = next_desired(context.clock, observation, axes.target, axes.containers, axes.changed)
     if rolled_back is None:
-        size, rolled_back = tried(context, observation, size)
+        size, rolled_back = tried(context, observation, size, axes.vertical)
         if rolled_back is not None:
             axes = _without_sizes(observation, axes, rolled_back)
     resizing = resize_pods(context, observation, size)
@@ -232,7 +231,11 @@ def _without_sizes(
         for source in observation.vertical.applied_from
         if (source.container, source.resource) not in keys
     )
-    update: dict[str, object] = {"applied_from": kept, "last_scale_time": failed.time}
+    update: dict[str, object] = {
+        "applied_from": kept,
+        "last_scale_time": failed.time,
+        "fast_raises": restored(observation.vertical.fast_raises, failed.changes),
+    }
     if any(change.previous > change.failed for change in failed.changes):
         update["last_scale_up_time"] = failed.time
     containers, changed = axes.containers, axes.changed

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Iterable
 
 import msgspec
 
-from hvpa.api.hvpa.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
+from hvpa.api.hvpa.status import (
+    Axes,
+    FailedChange,
+    FastRaise,
+    HorizontalAxis,
+    HvpaStatus,
+    VerticalAxis,
+    to_wire,
+)
 from hvpa.api.schema.base import read_json
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import remembered
@@ -88,3 +97,21 @@ def step_time(last: dt.datetime | None, clock: Clock) -> dt.datetime:
     if last is None or last < now or clock.is_ahead(last):
         return now
     return last + INSTANT
+
+
+def before_fast(raises: Iterable[FastRaise], container: str, resource: str, request: int) -> int | None:
+    """Returns the request before the fast signal raised it to this one; None if the fast signal did not set it."""
+    key = (container, resource, request)
+    found = (known.before for known in raises if (known.container, known.resource, known.request) == key)
+    return next(found, None)
+
+
+def restored(raises: Iterable[FastRaise], failed: Iterable[FailedChange]) -> tuple[FastRaise, ...]:
+    """Returns the raises after the sizes that failed were rolled back: what is left of a raise is taken back later."""
+    previous = {(change.container, change.resource, change.failed): change.previous for change in failed}
+    found = []
+    for known in raises:
+        request = previous.get((known.container, known.resource, known.request), known.request)
+        before = known.before if known.before is not None and known.before < request else None
+        found.append(known.model_copy(update={"request": request, "before": before}))
+    return tuple(found)

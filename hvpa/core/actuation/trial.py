@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 
 from hvpa.api.hvpa.actuation import Canary
-from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RolledBack
+from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RolledBack, VerticalAxis
 from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, had, recorded, sizes_of
@@ -27,6 +27,7 @@ from hvpa.core.actuation.pod import (
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
+from hvpa.core.state import before_fast
 from hvpa.core.values.clock import after
 from hvpa.core.workload.containers import present_resources
 from hvpa.core.workload.starving import OOM_KILLED
@@ -34,14 +35,14 @@ from hvpa.core.workload.stuck import CRASH_LOOP
 
 
 def tried(
-    context: GateContext, observation: ScalableState, size: DesiredSize
+    context: GateContext, observation: ScalableState, size: DesiredSize, axis: VerticalAxis | None
 ) -> tuple[DesiredSize, RolledBack | None]:
     """Starts, continues or ends a trial; returns the desired size with the trial, and the record of a rollback.
 
     A size that fails is rolled back, regardless of the rest of the decision. With `InPlace` a size that no pod can have
     is rolled back as well, and HVPA adds replicas instead. With an HPA, so is a CPU size for which no pod's node had
     room during the strategy's timeout. If only some pods can't have the size, the others keep it (DESIGN 5.4, sentence
-    13).
+    13). `axis`: the record after this decision. What the fast signal raised and its end need no trial.
     """
     before, strategy = observation.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
@@ -70,12 +71,34 @@ def tried(
         is_stuck = strategy.type == "InPlaceOrRollout" and any(state.is_stuck for state in states)
         names = tuple(state.pod.metadata.name for state in states)
         run = None if is_over or is_stuck else run.model_copy(update={"pods": names, "since": since})
-    if strategy.canary is not None and size.containers != (() if before is None else before.containers):
-        present = present_resources(observation.workload.spec.template.spec.containers)
+    present = present_resources(observation.workload.spec.template.spec.containers)
+    if strategy.canary is not None and _is_new(observation, present, size, axis):
         begun_from = recorded(had(present, sizes_of(size.containers))) if run is None else run.previous
         pods = _canaries(context, observation, size.since, ())
         run = CanaryRun(pods=tuple(pod.metadata.name for pod in pods), previous=begun_from)
     return (size if size.canary == run else size.model_copy(update={"canary": run})), None
+
+
+def _is_new(
+    observation: ScalableState, present: ContainerSizes, size: DesiredSize, axis: VerticalAxis | None
+) -> bool:
+    """Whether a size has requests that no pod of the workload has tried, other than those of the fast signal."""
+    before = observation.status.desired
+    if size.containers == (() if before is None else before.containers):
+        return False
+    had_before = {**present, **sizes_of(() if before is None else before.containers)}
+    known, raised = observation.vertical.fast_raises, () if axis is None else axis.fast_raises
+    changes = [
+        (name, resource, then, now)
+        for name, wanted in sizes_of(size.containers).items()
+        for resource, now in wanted.requests.items()
+        if (then := had_before.get(name, NOTHING).requests.get(resource, 0)) != now
+    ]
+    return not changes or not all(
+        before_fast(raised, name, resource, now) is not None
+        or before_fast(known, name, resource, then) == now
+        for name, resource, then, now in changes
+    )
 
 
 def _without_room(

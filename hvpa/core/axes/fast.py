@@ -5,10 +5,9 @@ back."""
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hvpa.api.hvpa.status import FastRaise
 from hvpa.api.objects.read_models import Pod, condition
 from hvpa.api.values.quantity import readable_resource
 from hvpa.core.model import PodUsage, ScalableState
@@ -83,6 +82,10 @@ class FastRaises:
         served = need.of * (known.request if known is not None else 0)  # by that size, with its limit
         return need if need.usage * item.current * 100 > served * self._above else None
 
+    def still_needs(self, start: ContainerResource) -> bool:
+        """Whether the usage of CPU would call for a raise of `start`, which is a container before its last raise."""
+        return self._cpu(start) is not None
+
     def _restarts(self, item: ContainerResource) -> bool:
         """Whether a resize of this resource would restart containers that are at their limit."""
         return any(
@@ -139,13 +142,6 @@ class FastRaises:
         text = f"the kubelets report {readable_resource('memory', max(growing))} of a limit of "
         text += readable_resource("memory", item.limit)
         return Need(item.bounds.clamp(wanted), max(growing), item.limit, text)
-
-
-def before_fast(raises: Iterable[FastRaise], container: str, resource: str, request: int) -> int | None:
-    """Returns the request before the fast signal raised it to this one; None if the fast signal did not set it."""
-    key = (container, resource, request)
-    found = (known.before for known in raises if (known.container, known.resource, known.request) == key)
-    return next(found, None)
 
 
 def _is(pod: Pod, kind: str) -> bool:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
-from hvpa.core.axes.fast import FastRaises, before_fast
+from hvpa.core.axes.fast import FastRaises
 from hvpa.core.axes.steps import AxisRecord, RequestsResult, ResourceStep
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
@@ -27,6 +27,7 @@ from hvpa.core.model import Direction, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
 from hvpa.core.rules import GateFigures, Rules, params_of
+from hvpa.core.state import before_fast
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, is_same_size, round_up, scale_limit
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.tuning import (
@@ -124,10 +125,11 @@ class RequestsAxis:
         """Returns the change of a request to `wanted` at weight `ppm`, in the form that gates check. None if nothing
         changes, or if a request inside its bounds would change only by a rounding error. `measured_at`: until when the
         change waits for the HPA's measurement. `start`: the request before the fast signal raised it, if the change
-        begins from there."""
-        if start is not None and self._is_small(item, start, wanted):
-            wanted = start
-        up = wanted > item.current
+        begins from there; the way back to it needs no history and is never too small."""
+        young_until = self.young_until(item.container)
+        if start is not None and young_until is not None:
+            wanted = max(wanted, min(start, item.current))
+        up, is_way_back = wanted > item.current, start is not None and start <= wanted < item.current
         if is_same_size(item.current, wanted) and item.current == item.bounds.clamp(item.current):
             return None
         raised_until = None
@@ -139,7 +141,8 @@ class RequestsAxis:
             self.pending_since(item, "up") if up and ppm > 0 and _may_pass(item, wanted, least) else None
         )
         small_until = None
-        if start is None and self._is_small(item, item.current, wanted):
+        is_small = abs(wanted - item.current) < least or self._is_raised(item, least)
+        if is_small and (up or start is None):
             small_until = NO_CLOCK
             if pending is not None:
                 first = self.spec.scale_up.min_change_timeout
@@ -149,7 +152,7 @@ class RequestsAxis:
             # Until then the HPA may not have measured the usage that the kubelets reported.
             raised_at = self.observation.vertical.last_scale_up_time
             measured_at = measured_at or self.clock.held_until(raised_at, SETTLING)
-        young_until = None if up else self.young_until(item.container)
+        young_until = None if up or is_way_back else young_until
         if young_until is not None:
             self.young.append(young_until)
         change = structs.replace(
@@ -195,18 +198,13 @@ class RequestsAxis:
     def _rules(self, up: bool) -> Rules:
         return self.context.rules["vertical", "up" if up else "down"]
 
-    def _is_small(self, item: ContainerResource, start: int, wanted: int) -> bool:
-        """Whether `minChange` holds a change from `start` to `wanted`."""
-        least = self._rules(wanted > start).min_change[item.resource].of(start)
-        return abs(wanted - start) < least or self._is_raised(item, start, least)
-
-    def _is_raised(self, item: ContainerResource, start: int, least: int) -> bool:
+    def _is_raised(self, item: ContainerResource, least: int) -> bool:
         """Whether memory was raised above its target after an OOM, and the target has since moved by less than
         minChange. The target that was too small must not undo the raise."""
         before = self.record.blended_from(item)
         if before is None or item.resource != "memory" or item.container not in self.record.overrides:
             return False
-        return start > before[0] and abs(item.target - before[0]) < max(1, least)
+        return item.current > before[0] and abs(item.target - before[0]) < max(1, least)
 
     def pending_since(self, item: ContainerResource, direction: Direction) -> Pending:
         """Returns since when a change in this direction has been pending."""
@@ -233,8 +231,9 @@ class RequestsAxis:
         wanted = self._enough_memory(item) if self._starves(item) else 0
         if wanted <= item.current:
             return None
-        before = self.record.overrides.get(item.container)
-        until = None if before is None else self.clock.held_until(before.time, OVERRIDE_EVERY)
+        before, is_fast = self.record.overrides.get(item.container), self.before_fast(item) is not None
+        # A raise by the fast signal was not enough, so the next does not wait for it.
+        until = None if before is None or is_fast else self.clock.held_until(before.time, OVERRIDE_EVERY)
         change = structs.replace(self._change(item, wanted), raised_until=until)
         passes = OVERRIDDEN if self.disruptive else OVERRIDDEN | {MAINTENANCE_WINDOW}
         return ResourceStep(item, wanted, FULL, change, passes, override=True)
@@ -247,11 +246,16 @@ class RequestsAxis:
         change = structs.replace(
             self._change(item, need.request), weightless=self.weightless, canary_until=self.canary_until
         )
-        raised = ResourceStep(item, need.request, FULL, change, RELIEVED, fast=need)
+        is_memory = item.resource == "memory"
+        raised = ResourceStep(item, need.request, FULL, change, RELIEVED, override=is_memory, fast=need)
         if self.hold(raised) is not None:
             return usual
         is_smaller = usual is None or usual.request <= raised.request or self.hold(usual) is not None
         return raised if is_smaller else usual
+
+    def still_needs(self, start: ContainerResource) -> bool:
+        """Whether the kubelets still report that pods need more CPU than they had before the fast signal raised it."""
+        return self._fast.still_needs(start)
 
     def _enough_memory(self, item: ContainerResource) -> int:
         """Returns the VPA's target if it is above the request. Otherwise it returns 120 % of the request, at least
@@ -314,9 +318,7 @@ class RequestsAxis:
             axis=axis,
             blocked=tuple([step.blocked(hold) for step, hold in reported if hold is not None]),
             steps=tuple([step.text(hold) for step, hold in reported]),
-            reported=tuple(
-                [f"{step.fast.text} for {step.item.container}" for step in applied if step.fast is not None]
-            ),
+            reported=tuple([text for step in applied if (text := step.of_fast_signal)]),
             young_until=max(self.young, default=None),
             short_until=self.short_until,
             lost_until=self.short_until if is_lost else {},

@@ -10,11 +10,11 @@ import msgspec
 
 from hvpa.api.hvpa.status import AppliedTarget, FastRaise, MemoryOverride, Pending, VerticalAxis
 from hvpa.api.values.quantity import format_resource, readable_change, readable_resource
-from hvpa.core.axes.fast import Need, before_fast
+from hvpa.core.axes.fast import Need
 from hvpa.core.gates.backoff import judge_contest, without_written
 from hvpa.core.gates.gates import CONTESTED, MIN_CHANGE, Change, GateContext, Hold
 from hvpa.core.model import Blocked, Direction, ResourceRequirements
-from hvpa.core.state import step_time
+from hvpa.core.state import before_fast, step_time
 from hvpa.core.values.tuning import FAST_AGAIN, OVERRIDE_EVERY
 from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import ContainerResource, amount_of, amounts
@@ -33,7 +33,7 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     passes: frozenset[str] = frozenset()
     """Gates that do not hold this step."""
     override: bool = False
-    """The container ran out of memory."""
+    """The container ran out of memory, or soon would."""
     fast: Need | None = None
     """What the kubelets report, if the step is for that."""
     pending: Pending | None = None
@@ -51,6 +51,17 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     def is_return(self) -> bool:
         """Whether the step only takes back what the fast signal did."""
         return self.request == self.before_fast
+
+    @property
+    def of_fast_signal(self) -> str:
+        """The part of the fast signal in this step, for Events; empty if it has none."""
+        item = self.item
+        if self.fast is not None:
+            return f"{self.fast.text} for {item.container}"
+        if self.before_fast is None:
+            return ""
+        before = readable_resource(item.resource, self.before_fast)
+        return f"the fast signal had raised {item.resource} of {item.container} from {before}"
 
     @property
     def direction(self) -> Direction:
@@ -77,10 +88,10 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
         now, wanted = readable_change(item.resource, item.current, self.request)
         target = readable_resource(item.resource, item.target)
         text = f"{item.container} {item.resource}: {now} now, {target} recommended, {wanted}"
-        if self.override:
-            text += ", raised because it ran out of memory"
-        elif self.fast is not None:
+        if self.fast is not None:
             text += f", raised because {self.fast.text}"
+        elif self.override:
+            text += ", raised because it ran out of memory"
         elif self.is_return:
             text += " as before the fast signal raised it"
         else:
@@ -200,7 +211,8 @@ class AxisRecord:
         }
         for step in applied:
             item, is_small = step.item, step.change.small_until is not None
-            if (step.fast is not None or step.is_return) and (before := known.get(item.key)) is not None:
+            is_fast = step.fast is not None and not step.override
+            if (is_fast or step.is_return) and (before := known.get(item.key)) is not None:
                 request = format_resource(item.resource, step.request)
                 known[item.key] = before.model_copy(update={"request": request})
                 continue

@@ -39,15 +39,20 @@ class Usage(NamedTuple):
 
 
 def read_answer(text: bytes, wanted: Mapping[PodName, Container[str]]) -> dict[PodName, dict[str, Usage]]:
-    """Returns the samples by pod and container ("": the whole pod), of the `wanted` pods and their containers."""
+    """Returns the samples by pod and container ("": the whole pod), of the `wanted` pods and their containers. A pod
+    with other containers as well (native sidecars, ephemeral containers) has none of the whole pod."""
     found: dict[PodName, dict[str, Usage]] = {}
+    mixed: set[PodName] = set()
     for line in _LINE.finditer(text):  # one after the other: all at once take as much memory as the text
         name = PodName(line[4].decode(errors="replace"), line[5].decode(errors="replace"))
         if (containers := wanted.get(name)) is None:
             continue
         scope, metric, container, _, _, value, time = line.groups(default=b"")
         of = container.decode(errors="replace")
-        if (scope == b"container") != bool(of) or (of and of not in containers):
+        if (scope == b"container") != bool(of):
+            continue
+        if of and of not in containers:
+            mixed.add(name)
             continue
         try:
             sample = Sample(int(time or b"0") / 1000, float(value))
@@ -60,4 +65,6 @@ def read_answer(text: bytes, wanted: Mapping[PodName, Container[str]]) -> dict[P
             is_cpu = metric.startswith(b"cpu")
             now = before._replace(cpu=sample) if is_cpu else before._replace(memory=sample)
             found.setdefault(name, {})[of] = now
-    return found
+    for name in mixed & found.keys():
+        found[name].pop("", None)
+    return {name: containers for name, containers in found.items() if containers}

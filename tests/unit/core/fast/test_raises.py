@@ -11,7 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.build import NOW, at, container, decided, hvpa, merged, objects, vpa, workload
+from builders.build import (
+    LONG_AGO,
+    NOW,
+    at,
+    container,
+    decided,
+    hvpa,
+    merged,
+    objects,
+    stamp,
+    vpa,
+    workload,
+)
 from hvpa.api.hvpa.status import (
     AppliedTarget,
     Axes,
@@ -22,7 +34,7 @@ from hvpa.api.hvpa.status import (
     VerticalAxis,
 )
 from hvpa.core.model import Decision, FastUsage, PodUsage
-from tests.unit.core.actuation.sized_pods import resize_condition, running
+from tests.unit.core.actuation.sized_pods import ended, resize_condition, running
 from tests.unit.core.trajectory.jointly import state, utilization
 
 SIZE: Final = {"cpu": "1", "memory": "1G"}
@@ -55,11 +67,14 @@ def deciding(
     has: int = 1000,
     spec_has: int | None = None,
     restarts: str = "",
+    killed: dt.datetime | None = None,
+    memory: str = "1G",
+    since: dt.datetime | None = None,
 ) -> Decision:
     """The decision about pods of 1 core and 1G, which is what the VPA recommends."""
     manifest = hvpa(merged(SPEC, change or {}))
     manifest = manifest if status is None else replace(manifest, status=status)
-    size = {"cpu": f"{has}m", "memory": "1G"}
+    size = {"cpu": f"{has}m", "memory": memory}
     policy = {"resizePolicy": [{"resourceName": restarts, "restartPolicy": "RestartContainer"}]}
     more = policy if restarts else {}
     app = merged(container(requests=SIZE, limits=limits), more)
@@ -72,10 +87,14 @@ def deciding(
             conditions=conditions,
             limits=limits,
             more=more,
+            status=None if killed is None else ended(killed),
         )
         for index in range(pods)
     ]
-    recommended = vpa({"app": {"cpu": target, "memory": memory_target}})
+    recommended = vpa(
+        {"app": {"cpu": target, "memory": memory_target}},
+        since=LONG_AGO if since is None else stamp(since),
+    )
     return decided(
         objects(manifest, workload(pods, [app]), None, recommended, running_pods, usage=reported), now
     )
@@ -249,34 +268,41 @@ def test_constant_usage_does_not_raise_and_lower_in_turn() -> None:
 
 # --- taken back ------------------------------------------------------------------------------------------------------
 HALF: Final = {"weightBasedScalingIntervals": [{"vpaWeight": 50}]}
+WHOLE: Final = {"weightBasedScalingIntervals": [{"vpaWeight": 100}]}
+NONE: Final = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
 
 
 def after_a_raise(
     change: Mapping[str, Any],
     target: str = "1",
     *,
+    later: Mapping[str, Any] | None = None,
     applied_from: Sequence[AppliedTarget] = (),
     used: Sequence[int] = (1200,),
+    now_used: int = 500,
+    **more: Any,
 ) -> Decision:
-    """The decision two minutes after the last raise by the fast signal, a raise for each of these usages."""
+    """The decision two minutes after the last raise by the fast signal, a raise for each of these usages. `later`: what
+    of the spec has changed since."""
     status, size, now = HvpaStatus(axes=Axes(vertical=VerticalAxis(applied_from=applied_from))), 1000, NOW
     for one in used:
-        raised = deciding(usage(one, one, when=now), change, status, now=now, has=size)
+        raised = deciding(usage(one, one, when=now), change, status, now=now, has=size, **more)
         assert cpu(raised) > size
         status, size, now = raised.status, cpu(raised), now + dt.timedelta(seconds=10)
-    return deciding(None, change, status, now=now + dt.timedelta(minutes=2), has=size, target=target)
+    now += dt.timedelta(minutes=2)
+    newest = usage(now_used, now_used, when=now)
+    return deciding(newest, merged(change, later or {}), status, now=now, has=size, target=target, **more)
+
+
+def record(decision: Decision) -> VerticalAxis:
+    axes = decision.status.axes
+    assert axes is not None
+    assert axes.vertical is not None
+    return axes.vertical
 
 
 @pytest.mark.parametrize(
-    ("target", "wanted"),
-    [
-        ("1", 1000),
-        ("1300m", 1000),  # half of 300m is less than minChange, 200m
-        ("700m", 1000),
-        ("1600m", 1300),
-        ("400m", 700),
-        ("3", 2000),
-    ],
+    ("target", "wanted"), [("1", 1000), ("1300m", 1150), ("700m", 850), ("1600m", 1300), ("3", 2000)]
 )
 @pytest.mark.parametrize("used", [(1200,), (1200, 1900)])
 def test_additive_goes_on_from_the_request_before_the_raise(
@@ -285,14 +311,20 @@ def test_additive_goes_on_from_the_request_before_the_raise(
     assert cpu(after_a_raise(HALF, target, used=used)) == wanted
 
 
+@pytest.mark.parametrize(("now_used", "wanted"), [(900, 1000), (901, 1715), (1600, 2286)])
+def test_additive_keeps_the_raise_while_pods_need_more_than_before_it(now_used: int, wanted: int) -> None:
+    assert cpu(after_a_raise(HALF, now_used=now_used)) == wanted
+
+
 def test_after_a_raise_a_request_still_moves_with_its_target() -> None:
     """1000m was blended from 800m at weight 50: another half of the way to 1600m would be 1300m."""
     before = AppliedTarget(container="app", resource="cpu", target="800m", weight=50, request="1")
-    back = after_a_raise(HALF, "900m", applied_from=[before])
-    assert back.status.axes is not None
-    assert back.status.axes.vertical is not None
-    assert (cpu(back), back.status.axes.vertical.applied_from) == (1000, (before,))
-    assert "900m recommended, 1 as before the fast signal raised it" in back.steps[1]
+    back = after_a_raise(HALF, "800m", applied_from=[before])
+    assert (cpu(back), record(back).applied_from) == (1000, (before,))
+    assert "800m recommended, 1 as before the fast signal raised it" in back.steps[1]
+    events = [event.message for event in back.events if event.reason == "ScaledDown"]
+    assert events
+    assert all("the fast signal had raised cpu of app from 1" in event for event in events)
     assert cpu(after_a_raise(HALF, "1600m", applied_from=[before])) == 1400
 
 
@@ -303,6 +335,77 @@ def test_what_another_change_has_set_is_not_taken_back() -> None:
     assert cpu(again) == 1715
     later = deciding(None, HALF, again.status, now=at(minutes=6), target="2430m", has=1715)
     assert cpu(later) == 1715
+
+
+@pytest.mark.parametrize(
+    ("bounds", "wanted"),
+    [({"maxAllowed": {"cpu": "900m"}}, 900), ({"minAllowed": {"cpu": "1100m"}}, 1100)],
+)
+@pytest.mark.parametrize("weight", [HALF, WHOLE, NONE])
+@pytest.mark.parametrize("now_used", [500, 1200])
+def test_the_way_back_ends_at_bounds(
+    weight: Mapping[str, Any], bounds: Mapping[str, Any], wanted: int, now_used: int
+) -> None:
+    policy = {"containerPolicies": [{"containerName": "app", **bounds}]}
+    later = {**weight, "vpa": {"template": {"spec": {"resourcePolicy": policy}}}}
+    keeps = now_used == 1200 and "minAllowed" in bounds
+    assert cpu(after_a_raise(HALF, later=later, now_used=now_used)) == (1715 if keeps else wanted)
+
+
+def test_a_raise_is_taken_back_where_requests_have_no_weight() -> None:
+    assert cpu(after_a_raise(HALF, later=NONE, target="3")) == 1000
+
+
+def test_a_short_history_holds_back_only_what_is_below_the_request_before() -> None:
+    assert cpu(after_a_raise(HALF, "500m", since=at(minutes=-30))) == 1000
+    assert cpu(after_a_raise(HALF, "500m", since=at(hours=-30))) == 750
+
+
+def test_a_raise_that_is_too_small_for_min_change_waits() -> None:
+    """From 1000m half of the way to 2500m is 1750m, 35m above what the fast signal has set."""
+    assert cpu(after_a_raise(HALF, "2500m")) == 1715
+
+
+def test_usage_between_request_and_target_leads_to_no_endless_resizes() -> None:
+    """An hour of 950m: half of the way to the VPA's target of 1300m serves it."""
+    status, sizes, now = HvpaStatus(), [1000], NOW
+    for _ in range(360):
+        decision = deciding(usage(950, 950, when=now), HALF, status, now=now, has=sizes[-1], target="1300m")
+        if cpu(decision) != sizes[-1]:
+            sizes.append(cpu(decision))
+        status, now = decision.status, now + dt.timedelta(seconds=10)
+    assert len(sizes) <= 4
+
+
+def test_limits_are_the_same_after_a_raise() -> None:
+    """The limit is one and a half times the request: 2572.5m while the request is 1715m."""
+    back = after_a_raise(HALF, limits={"cpu": "1500m"})
+    assert back.containers["app"].limits["cpu"] == 1500
+
+
+def test_what_is_left_of_several_raises_is_taken_back_after_a_rollback() -> None:
+    """The second raise, to 4 cores, is beyond each node."""
+    status, size, now = HvpaStatus(), 1000, NOW
+    for _ in range(2):
+        raised = deciding(usage(5000, 5000, when=now), HALF, status, now=now, has=size)
+        status, size, now = raised.status, cpu(raised), now + dt.timedelta(seconds=10)
+    refused = [resize_condition("Pending", "Infeasible", seconds=0)]
+    rolled = deciding(None, HALF, status, refused, now=now, has=2000, spec_has=4000)
+    assert size == 4000
+    assert [(known.request, known.before) for known in record(rolled).fast_raises] == [(2000, 1000)]
+    assert cpu(deciding(None, HALF, rolled.status, now=now + dt.timedelta(minutes=3), has=2000)) == 1000
+
+
+@pytest.mark.parametrize("weight", [HALF, WHOLE])
+def test_a_raise_and_its_end_need_no_trial(weight: Mapping[str, Any]) -> None:
+    change = {**weight, "updateStrategy": {"canary": {"pods": 1, "duration": "10m"}}}
+    raised = deciding(usage(1200, 1200), change)
+    assert len(raised.resizes) == 2
+    back = after_a_raise(change)
+    assert len(back.resizes) == 2
+    other = after_a_raise(change, target="3")
+    assert other.status.desired is not None
+    assert other.status.desired.canary is not None
 
 
 # --- beside the usual decision ---------------------------------------------------------------------------------------
@@ -338,6 +441,16 @@ def test_its_size_replaces_no_pods() -> None:
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
+def growing(change: Mapping[str, Any]) -> Decision:
+    """The raise for memory that grows beyond 90 percent of its limit of 1G."""
+    of = {("web-0", "app"): PodUsage(memory=950_000_000, memory_time=NOW, grows=True)}
+    return deciding(FastUsage(NOW, of, nodes=1), change, limits={"memory": "1G"})
+
+
+def memory_of(decision: Decision) -> int:
+    return decision.containers["app"].requests["memory"]
+
+
 def memory(used: int, grows: bool = True, limit: str | None = "1G", **more: Any) -> int:
     of = {("web-0", "app"): PodUsage(memory=used, memory_time=NOW, grows=grows)}
     limits = None if limit is None else {"memory": limit}
@@ -372,3 +485,31 @@ def test_memory_is_at_most_max_allowed(most: str, wanted: int) -> None:
     policy = {"containerName": "app", "maxAllowed": {"memory": most}}
     vertical = {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [policy]}}}}}
     assert memory(950 * 10**6, change=vertical) == wanted * 10**6
+
+
+@pytest.mark.parametrize("blend", [HALF, WHOLE, {"blend": "Trajectory", "weightBasedScalingIntervals": []}])
+@pytest.mark.parametrize("minutes", [2, 30])
+def test_memory_is_not_lowered_again_as_after_an_oom(blend: Mapping[str, Any], minutes: float) -> None:
+    raised = growing(blend)
+    later = deciding(None, blend, raised.status, now=at(minutes=minutes), limits={"memory": "1G"})
+    assert memory_of(later) == memory_of(raised) == 1_200_000_000
+
+
+def test_an_oom_after_the_raise_leads_to_more_at_once() -> None:
+    raised = growing(HALF)
+    killed = deciding(
+        None,
+        HALF,
+        raised.status,
+        now=at(minutes=3),
+        limits={"memory": "1200M"},
+        memory="1200M",
+        killed=at(minutes=2.5),
+    )
+    assert memory_of(killed) == 1_440_000_000
+
+
+def test_after_an_oom_the_raise_keeps_what_was_raised() -> None:
+    """A raise from what ran out is not forgotten when the fast signal raises once more."""
+    raised = growing(HALF)
+    assert [(known.container, known.memory) for known in record(raised).overrides] == [("app", "1200M")]

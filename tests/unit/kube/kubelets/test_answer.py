@@ -29,7 +29,18 @@ def test_samples_of_the_wanted_pods_are_read() -> None:
     whole = Usage(Sample(1790706615.0, 50.1), Sample(1790706615.0, 3.2e7))
     app = Usage(Sample(1790706612.345, 49.894), Sample(1790706612.345, 31457280.0), 1.7907e9)
     assert read_answer(ANSWER, {WEB: {"app"}}) == {WEB: {"app": app, "": whole}}
-    assert read_answer(ANSWER, {WEB: {"other"}}) == {WEB: {"": whole}}
+    assert read_answer(ANSWER, {WEB: {"other"}}) == {}
+
+
+def test_the_pods_own_counter_counts_only_without_other_containers() -> None:
+    """A native sidecar runs beside the app; so do ephemeral containers."""
+    lines = (
+        b'container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-1"} 1 1000',
+        b'container_cpu_usage_seconds_total{container="mesh",namespace="shop",pod="web-1"} 2 1000',
+        b'pod_cpu_usage_seconds_total{namespace="shop",pod="web-1"} 3 1000',
+    )
+    for text in (lines, lines[::-1]):
+        assert read_answer(b"\n".join(text), {WEB: {"app"}}) == {WEB: {"app": Usage(Sample(1.0, 1.0))}}
 
 
 def test_a_node_with_250_pods_is_read() -> None:
