@@ -18,6 +18,7 @@ from hvpa.kube.kubelets.answer import PodName
 from hvpa.kube.kubelets.poller import ContainerUsage, Listener, Node
 from hvpa.kube.kubelets.signal import KubeletSignal
 from hvpa.reconcile.ports import Key
+from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.supervision import Supervisor
 
 WEB, SHOP = Key("default", "web"), Key("default", "shop")
@@ -225,3 +226,17 @@ async def test_nodes_that_report_nothing_and_their_sampling_are_known(signals: C
     assert made.enqueued == [WEB]
     assert made.usage(*pods) == FastUsage(nodes=3, silent={"10.0.0.2": "HTTP 403"}, sampling=15.0)
     assert (made.signal.nodes, made.signal.silent) == (2, 1)
+
+
+async def test_a_tenant_whose_every_pod_may_need_more_delays_nobody(signals: Callable[[], Signal]) -> None:
+    """Two hundred Hvpas of a namespace have news with each sample. The Hvpa of another one is next but one."""
+    made, queue = signals(), WorkQueue()
+    other = Key("other", "web")
+    for number in range(200):
+        made.usage(on("10.0.0.1", f"pod-{number}"), key=Key("default", f"web-{number}"))
+    for number in range(200):
+        assert made.report(f"pod-{number}", 5000)
+    assert len(made.enqueued) == 200
+    for key in (*made.enqueued, other):
+        queue.add(key, 0.0)
+    assert other in {queue.take(0.0), queue.take(0.0)}
