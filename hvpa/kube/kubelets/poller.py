@@ -21,9 +21,9 @@ SOON, LATER = 2.0, 10.0
 """Seconds between two polls of a node, at least and at most. By default, a kubelet has a new sample of a container
 every 10 to 20 s."""
 FREQUENT: Final = 5
-"""Number of polls that are 2 s apart at first, because they show how often the kubelet takes samples, and after each
-that found a container that may need more, because raised pods may need still more (docs/fast-signal.md has what that is
-worth)."""
+"""Number of polls that are 2 s apart at first, because they show how often the kubelet takes samples (while all
+containers are young they don't, and are not counted), and after each that found a container that may need more, because
+raised pods may need still more (docs/fast-signal.md has what that is worth)."""
 OWN_PAUSE: Final = 1.2 * LATER
 """Seconds between two samples that polling every 10 s does not explain: they are the kubelet's own interval."""
 GAPS, LEAST_GAPS = 16, 3
@@ -115,7 +115,7 @@ class Listener(Protocol):
 class _Polled:
     """A node that is polled."""
 
-    __slots__ = ("counters", "frequent", "gaps", "hot", "problem", "task", "waited", "wanted")
+    __slots__ = ("are_young", "counters", "frequent", "gaps", "hot", "problem", "task", "waited", "wanted")
 
     def __init__(self) -> None:
         self.wanted: Wanted = {}
@@ -129,6 +129,8 @@ class _Polled:
         """Seconds of the last pause."""
         self.gaps: deque[float] = deque(maxlen=GAPS)
         """Seconds between the samples of a container, the kubelet's own intervals only."""
+        self.are_young = False
+        """All containers of the last answer were young."""
         self.problem = ""
         """Why the kubelet gave no usable answer to the last poll."""
 
@@ -138,6 +140,13 @@ class _Polled:
         for gone in self.counters.keys() - answer.keys():
             del self.counters[gone]
         self.hot &= answer.keys()
+        ages = [
+            usage.memory.time - usage.started
+            for containers in answer.values()
+            for usage in containers.values()
+            if usage.memory is not None and usage.started is not None
+        ]
+        self.are_young = bool(ages) and max(ages) <= YOUNG
         news: dict[PodName, Mapping[str, ContainerUsage]] = {}
         for pod, containers in answer.items():
             counters = self.counters.setdefault(pod, _Counters())
@@ -165,7 +174,7 @@ class _Polled:
         if self.hot:
             self.frequent = FREQUENT
         if self.frequent:
-            self.frequent -= 1
+            self.frequent -= not self.are_young
             return SOON
         return SOON if self.sampling is not None and self.sampling < LATER / 2 else LATER
 

@@ -190,6 +190,17 @@ async def test_the_first_samples_of_a_container_say_nothing_of_the_interval() ->
     watched.poller.stop()
 
 
+async def test_the_interval_is_measured_once_containers_are_no_longer_young() -> None:
+    """A kubelet with `--housekeeping-interval=1s`: the answers in the container's first half minute don't show that."""
+    started = 'container_start_time_seconds{container="app",namespace="shop",pod="web-1"} 1000\n'
+    times = [*range(1000, 1046, 2), *range(1046, 1100, 10)]
+    watched = Watched({A: [started + memory(5e6, 1000 * time) for time in times]})
+    watched.poller.watch({A: {WEB: APP}})
+    await watched.polls(len(times))
+    watched.poller.stop()
+    assert set(watched.pauses.seconds[1 : len(times)]) == {poller.SOON}
+
+
 async def test_a_kubelet_that_fails_is_asked_less_often_and_its_reason_is_kept() -> None:
     watched = Watched({A: [KubeletError("HTTP 403")]})
     watched.poller.watch({A: {WEB: APP}})
