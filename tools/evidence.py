@@ -82,6 +82,7 @@ PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
     "jumps": lambda _: table(read_jumps().felt),
     "jumps_in_place": lambda _: words.jumps(read_jumps()),
     "fast_jumps": lambda _: fast.jumps_table(fast.read().jumps),
+    "fast_costs": lambda _: fast.costs_table(fast.read().costs),
 }
 
 

@@ -15,7 +15,7 @@ from tools import evidence
 
 ROOT = Path(__file__).resolve().parents[3]
 KEPT = joint_kept.read()
-FAST = ["fast_jumps"]
+FAST = ["fast_costs", "fast_jumps"]
 PARTS = {
     "README.md": ["headline"],
     "docs/joint-scaling.md": sorted(evidence.PARTS.keys() - {"headline", *FAST}),
