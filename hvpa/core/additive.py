@@ -156,8 +156,9 @@ def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bo
     if before is not None:
         # The raise is taken back once pods need it no more, at any weight, and the usual change begins from there.
         wanted, ppm = (wanted, ppm) if ppm else (item.bounds.clamp(before), FULL)
-        if axis.still_needs(start):
-            wanted = max(wanted, item.bounds.clamp(item.current))
+        step, is_needed = axis.kept(item, wanted, before)
+        if is_needed:
+            return axis.with_fast(item, step)
     step = axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from, start=before)
     return axis.with_fast(item, step)
 

@@ -110,6 +110,8 @@ class PodUsage(NamedTuple):
     """When the newest sample of the memory arrived."""
     grows: bool = False
     """The memory has grown since the sample before."""
+    lasting_cpu: int | None = None
+    """Millicores over at least a minute; None if that is not known."""
 
 
 class FastUsage(msgspec.Struct, frozen=True, gc=False):
@@ -567,6 +569,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     creation_sizes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     """Sizes of new pods to write, by owner; None to remove the entry."""
     reported: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    """The raises by the fast signal that this decision takes back."""
     """The usage that kubelets report, for each raise by the fast signal."""
     called_for: Demands | None = None
     """The present demand of the HPA's metrics, which the caller records (`Objects.lately`); None if it has no use."""

@@ -99,6 +99,14 @@ def step_time(last: dt.datetime | None, clock: Clock) -> dt.datetime:
     return last + INSTANT
 
 
+def last_raise(axis: VerticalAxis) -> dt.datetime | None:
+    """Returns when a request was last raised, by the fast signal or otherwise."""
+    times = [raised.time for raised in axis.fast_raises]
+    return max(
+        [*times, *([] if axis.last_scale_up_time is None else [axis.last_scale_up_time])], default=None
+    )
+
+
 def before_fast(raises: Iterable[FastRaise], container: str, resource: str, request: int) -> int | None:
     """Returns the request before the fast signal raised it to this one; None if the fast signal did not set it."""
     key = (container, resource, request)

@@ -8,7 +8,8 @@ not tried again for a day (gate `RolledBack`). Replicas still change.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
 
 from hvpa.api.hvpa.actuation import Canary
 from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RolledBack, VerticalAxis
@@ -27,6 +28,7 @@ from hvpa.core.actuation.pod import (
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import before_fast
 from hvpa.core.values.clock import after
 from hvpa.core.workload.containers import present_resources
@@ -72,33 +74,51 @@ def tried(
         names = tuple(state.pod.metadata.name for state in states)
         run = None if is_over or is_stuck else run.model_copy(update={"pods": names, "since": since})
     present = present_resources(observation.workload.spec.template.spec.containers)
-    if strategy.canary is not None and _is_new(observation, present, size, axis):
-        begun_from = recorded(had(present, sizes_of(size.containers))) if run is None else run.previous
+    fast, is_new = _changed(observation, present, size, axis)
+    if strategy.canary is not None and is_new:
+        previous = had(present, sizes_of(size.containers)) if run is None else sizes_of(run.previous)
+        begun_from = recorded(_with_fast(previous, size, fast))
         pods = _canaries(context, observation, size.since, ())
         run = CanaryRun(pods=tuple(pod.metadata.name for pod in pods), previous=begun_from)
     return (size if size.canary == run else size.model_copy(update={"canary": run})), None
 
 
-def _is_new(
+def _changed(
     observation: ScalableState, present: ContainerSizes, size: DesiredSize, axis: VerticalAxis | None
-) -> bool:
-    """Whether a size has requests that no pod of the workload has tried, other than those of the fast signal."""
+) -> tuple[frozenset[ResourceKey], bool]:
+    """Returns the requests that the fast signal raises or that return to what they were before, and whether anything
+    else changes."""
     before = observation.status.desired
-    if size.containers == (() if before is None else before.containers):
-        return False
-    had_before = {**present, **sizes_of(() if before is None else before.containers)}
+    containers = () if before is None else before.containers
+    had_before = {**present, **sizes_of(containers)}
     known, raised = observation.vertical.fast_raises, () if axis is None else axis.fast_raises
-    changes = [
-        (name, resource, then, now)
+    changes = {
+        ResourceKey(name, resource): (then, now)
         for name, wanted in sizes_of(size.containers).items()
         for resource, now in wanted.requests.items()
         if (then := had_before.get(name, NOTHING).requests.get(resource, 0)) != now
-    ]
-    return not changes or not all(
-        before_fast(raised, name, resource, now) is not None
-        or before_fast(known, name, resource, then) == now
-        for name, resource, then, now in changes
+    }
+    fast = frozenset(
+        key
+        for key, (then, now) in changes.items()
+        if before_fast(raised, *key, now) is not None or before_fast(known, *key, then) == now
     )
+    return fast, size.containers != containers and (fast != changes.keys() or not changes)
+
+
+def _with_fast(sizes: ContainerSizes, size: DesiredSize, fast: Set[ResourceKey]) -> ContainerSizes:
+    """Returns `sizes` with what the fast signal changes, for the pods that do not try the rest."""
+
+    def changed(
+        name: str, old: Mapping[Resource, int], new: Mapping[Resource, int]
+    ) -> Mapping[Resource, int]:
+        return {**old, **{of: new[of] for of in new if ResourceKey(name, of) in fast}}
+
+    wanted = sizes_of(size.containers)
+    return {
+        name: by_section(partial(changed, name), old, wanted.get(name, NOTHING))
+        for name, old in sizes.items()
+    }
 
 
 def _without_room(

@@ -11,12 +11,15 @@ from typing import NamedTuple
 from hvpa.api.objects.read_models import Pod, condition
 from hvpa.api.values.quantity import readable_resource
 from hvpa.core.model import PodUsage, ScalableState
+from hvpa.core.state import last_raise
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import (
     FAST_AGAIN,
     FAST_COUNTS,
     FAST_FACTOR,
+    FAST_KNOWN,
+    FAST_LEAST,
     FAST_PERCENT,
     OOM_CAP,
     OOM_LEAST,
@@ -48,24 +51,25 @@ class FastRaises:
             for known in observation.vertical.fast_raises
             if clock.held_until(known.time, FAST_AGAIN) is not None
         }
-        self._pods: list[Pod] = []
-        self._of: Mapping[tuple[str, str], PodUsage] = {}
+        self._clock = clock
+        self._polls = observation.spec.polls_kubelets
         self._since: dt.datetime | None = None
-        """Only samples that arrived later count."""
-        usage, raised = observation.usage, observation.vertical.last_scale_up_time
-        if usage is None or usage.time is None or not observation.spec.polls_kubelets:
+        """Only samples that arrived later count for a raise; None: there is none now."""
+        shown, usage = observation.status.fast_signal, observation.usage
+        self._last = None if shown is None else shown.last_sample_time
+        """When a sample arrived, before the newest of this process."""
+        self._of: Mapping[tuple[str, str], PodUsage] = {} if usage is None else usage.of
+        pods = [pod for pod in observation.resizable if is_living(pod)]
+        self._pods = [pod for pod in pods if _is(pod, "Ready")]
+        if usage is None or usage.time is None or not self._polls:
             return
         if clock.held_until(usage.time, FAST_COUNTS) is None:
             return
-        pods = [pod for pod in observation.resizable if is_living(pod)]
         waits = any(stuck.reason == UNSCHEDULABLE for stuck in observation.pods.stuck)
-        if waits or any(_is(pod, "PodResizePending") for pod in pods):
-            return  # the nodes have no room
-        self._pods = [pod for pod in pods if _is(pod, "Ready")]
-        self._of = usage.of
-        self._since = usage.time - FAST_COUNTS
-        if raised is not None and not clock.is_ahead(raised):
-            self._since = max(self._since, raised)  # an earlier sample may be of pods before their last raise
+        if not waits and not any(_is(pod, "PodResizePending") for pod in pods):  # the nodes have room
+            # An earlier sample may be of pods before their last raise.
+            times = (usage.time - FAST_COUNTS, last_raise(observation.vertical))
+            self._since = max(time for time in times if time is not None and not clock.is_ahead(time))
 
     def need(self, item: ContainerResource, target: int) -> Need | None:
         """Returns what pods need now; None if they need no more than they have. `target` is the VPA's own.
@@ -73,7 +77,7 @@ class FastRaises:
         For ten minutes after a raise, a usage that its size serves calls for no other: the next decision may have taken
         that size back because the usage fits a smaller one.
         """
-        if self._restarts(item):
+        if self._since is None or item.request is None or self._restarts(item):
             return None
         need = self._cpu(item) if item.resource == "cpu" else self._memory(item, target)
         if need is None or need.request <= item.current:
@@ -82,9 +86,38 @@ class FastRaises:
         served = need.of * (known.request if known is not None else 0)  # by that size, with its limit
         return need if need.usage * item.current * 100 > served * self._above else None
 
-    def still_needs(self, start: ContainerResource) -> bool:
-        """Whether the usage of CPU would call for a raise of `start`, which is a container before its last raise."""
-        return self._cpu(start) is not None
+    def still_needed(self, item: ContainerResource, usual: int) -> Need | None:
+        """Returns what is still needed of a CPU request that the fast signal has raised; None if the `usual` request
+        serves the pods' usage.
+
+        It is the usage of the last minute that counts, so that a single low measurement ends nothing. What is needed is
+        the size of which that usage is 70 percent; all of the raise, if that is less than a fifth smaller. If no usage
+        is known (an operator has just started), the raise stays for ten minutes.
+        """
+        current, clock = item.current, self._clock
+        if not self._polls or usual >= current:
+            return None
+        used = [
+            usage.cpu if usage.lasting_cpu is None else usage.lasting_cpu
+            for usage in self._known(item.container)
+            if usage.cpu is not None
+            and usage.cpu_time is not None
+            and clock.held_until(usage.cpu_time, FAST_KNOWN) is not None
+        ]
+        if not used:
+            raised = self._raises.get(item.key)
+            is_recent = raised is not None or clock.held_until(self._last, FAST_AGAIN) is not None
+            return (
+                Need(item.bounds.clamp(current), 0, current, "no usage is known now") if is_recent else None
+            )
+        mean = ceil_div(sum(used), len(used))
+        if mean * 100 <= usual * self._above:
+            return None
+        text = f"the kubelets report {readable_resource('cpu', mean)}"
+        least = max(usual, min(current, ceil_div(mean * 100, FAST_PERCENT)))
+        if least * 100 > current * FAST_LEAST:
+            least = current
+        return Need(item.bounds.clamp(least), mean, current, text)
 
     def _restarts(self, item: ContainerResource) -> bool:
         """Whether a resize of this resource would restart containers that are at their limit."""

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
+from hvpa.api.values.quantity import readable_resource
 from hvpa.core.axes.fast import FastRaises
 from hvpa.core.axes.steps import AxisRecord, RequestsResult, ResourceStep
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
@@ -27,7 +28,7 @@ from hvpa.core.model import Direction, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
 from hvpa.core.rules import GateFigures, Rules, params_of
-from hvpa.core.state import before_fast
+from hvpa.core.state import before_fast, last_raise
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, is_same_size, round_up, scale_limit
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.tuning import (
@@ -71,6 +72,9 @@ class RequestsAxis:
         path."""
         self.spec = observation.spec.vpa
         self.present = present_resources(observation.workload.spec.template.spec.containers)
+        template = observation.target.spec.template.spec.containers
+        self._written = present_resources(template) if observation.spec.strategy.in_place else self.present
+        """The containers' resources in the pod template."""
         self.record = AxisRecord(observation.vertical, self.present, context)
         self.pending = {
             (pending.container, pending.resource, pending.direction): pending
@@ -86,6 +90,8 @@ class RequestsAxis:
         self.canary_until = self._canary_until()
         self.raises = {item.key: raised for item in items if (raised := self._memory_raise(item)) is not None}
         self._fast = FastRaises(observation, context.clock)
+        self._kept: list[str] = []
+        """What the fast signal raised and pods still need."""
 
     def _provided_until(self, least: dt.timedelta) -> dt.datetime | None:
         """Returns until when the VPA has recommended for less than `least`; None if it has for longer."""
@@ -127,9 +133,10 @@ class RequestsAxis:
         change waits for the HPA's measurement. `start`: the request before the fast signal raised it, if the change
         begins from there; the way back to it needs no history and is never too small."""
         young_until = self.young_until(item.container)
-        if start is not None and young_until is not None:
-            wanted = max(wanted, min(start, item.current))
-        up, is_way_back = wanted > item.current, start is not None and start <= wanted < item.current
+        way_back = None if start is None else item.bounds.clamp(start)
+        if way_back is not None and young_until is not None:
+            wanted = max(wanted, min(way_back, item.current))
+        up, is_way_back = wanted > item.current, way_back is not None and way_back <= wanted < item.current
         if is_same_size(item.current, wanted) and item.current == item.bounds.clamp(item.current):
             return None
         raised_until = None
@@ -150,7 +157,7 @@ class RequestsAxis:
                 small_until = after(pending.since, wait)
         if not up and self.observation.spec.polls_kubelets:
             # Until then the HPA may not have measured the usage that the kubelets reported.
-            raised_at = self.observation.vertical.last_scale_up_time
+            raised_at = last_raise(self.observation.vertical)
             measured_at = measured_at or self.clock.held_until(raised_at, SETTLING)
         young_until = None if up or is_way_back else young_until
         if young_until is not None:
@@ -199,10 +206,11 @@ class RequestsAxis:
         return self.context.rules["vertical", "up" if up else "down"]
 
     def _is_raised(self, item: ContainerResource, least: int) -> bool:
-        """Whether memory was raised above its target after an OOM, and the target has since moved by less than
-        minChange. The target that was too small must not undo the raise."""
+        """Whether memory was raised above its target, after an OOM or by the fast signal, and the target has since
+        moved by less than minChange. The target that was too small must not undo the raise."""
         before = self.record.blended_from(item)
-        if before is None or item.resource != "memory" or item.container not in self.record.overrides:
+        is_override = item.container in self.record.overrides or self.before_fast(item) is not None
+        if before is None or item.resource != "memory" or not is_override:
             return False
         return item.current > before[0] and abs(item.target - before[0]) < max(1, least)
 
@@ -231,9 +239,8 @@ class RequestsAxis:
         wanted = self._enough_memory(item) if self._starves(item) else 0
         if wanted <= item.current:
             return None
-        before, is_fast = self.record.overrides.get(item.container), self.before_fast(item) is not None
-        # A raise by the fast signal was not enough, so the next does not wait for it.
-        until = None if before is None or is_fast else self.clock.held_until(before.time, OVERRIDE_EVERY)
+        before = self.record.overrides.get(item.container)
+        until = None if before is None else self.clock.held_until(before.time, OVERRIDE_EVERY)
         change = structs.replace(self._change(item, wanted), raised_until=until)
         passes = OVERRIDDEN if self.disruptive else OVERRIDDEN | {MAINTENANCE_WINDOW}
         return ResourceStep(item, wanted, FULL, change, passes, override=True)
@@ -246,16 +253,24 @@ class RequestsAxis:
         change = structs.replace(
             self._change(item, need.request), weightless=self.weightless, canary_until=self.canary_until
         )
-        is_memory = item.resource == "memory"
-        raised = ResourceStep(item, need.request, FULL, change, RELIEVED, override=is_memory, fast=need)
+        raised = ResourceStep(item, need.request, FULL, change, RELIEVED, fast=need)
         if self.hold(raised) is not None:
             return usual
         is_smaller = usual is None or usual.request <= raised.request or self.hold(usual) is not None
         return raised if is_smaller else usual
 
-    def still_needs(self, start: ContainerResource) -> bool:
-        """Whether the kubelets still report that pods need more CPU than they had before the fast signal raised it."""
-        return self._fast.still_needs(start)
+    def kept(self, item: ContainerResource, usual: int, before: int) -> tuple[ResourceStep | None, bool]:
+        """Returns the step to what pods still need of a raise of CPU by the fast signal (None: all of it), and whether
+        they need any of it. `usual`: the usual request, which begins from `before`."""
+        need = self._fast.still_needed(item, usual)
+        if need is None:
+            return None, False
+        step = self.step_to(item, need.request, FULL, start=before)
+        if step is None:
+            name, now = f"{item.container} {item.resource}", readable_resource(item.resource, item.current)
+            self._kept.append(f"{name}: {now} now, kept as raised by the fast signal, because {need.text}")
+            return None, True
+        return structs.replace(step, fast=need), True
 
     def _enough_memory(self, item: ContainerResource) -> int:
         """Returns the VPA's target if it is above the request. Otherwise it returns 120 % of the request, at least
@@ -317,8 +332,15 @@ class RequestsAxis:
             directions=tuple(sorted({step.direction for step in applied})),
             axis=axis,
             blocked=tuple([step.blocked(hold) for step, hold in reported if hold is not None]),
-            steps=tuple([step.text(hold) for step, hold in reported]),
-            reported=tuple([text for step in applied if (text := step.of_fast_signal)]),
+            steps=(*[step.text(hold) for step, hold in reported], *self._kept),
+            reported=tuple(
+                [
+                    f"{step.fast.text} for {step.item.container}"
+                    for step in applied
+                    if step.fast is not None and step.is_fast
+                ]
+            ),
+            ended=tuple([text for step in applied if (text := step.end_of_fast)]),
             young_until=max(self.young, default=None),
             short_until=self.short_until,
             lost_until=self.short_until if is_lost else {},
@@ -339,13 +361,21 @@ class RequestsAxis:
             )
         return resources
 
+    def _pair_of(self, item: ContainerResource) -> tuple[int | None, int | None]:
+        """Returns the request and the limit whose ratio the limit keeps. In place, they are those of the pod template,
+        which HVPA leaves as it is; by the present pair, which is rounded, the limit would creep up."""
+        written = self._written.get(item.container)
+        if written is not None and (limit := written.limits.get(item.resource)) is not None:
+            return written.requests.get(item.resource), limit
+        return item.request, item.limit
+
     def _scaled_limit(self, step: ResourceStep) -> int | None:
         """Returns the limit that goes with a step's request; None if there is none."""
         item = step.item
         if not item.scales_limit:
             return item.limit
         gap = params_of(self.spec.limits_requests_gap_scale_params, item.resource)
-        limit = scale_limit(item.resource, step.request, item.request, item.limit, gap)
+        limit = scale_limit(item.resource, step.request, *self._pair_of(item), gap)
         return limit if limit is None or item.most_limit is None else min(limit, item.most_limit)
 
 

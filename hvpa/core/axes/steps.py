@@ -15,7 +15,7 @@ from hvpa.core.gates.backoff import judge_contest, without_written
 from hvpa.core.gates.gates import CONTESTED, MIN_CHANGE, Change, GateContext, Hold
 from hvpa.core.model import Blocked, Direction, ResourceRequirements
 from hvpa.core.state import before_fast, step_time
-from hvpa.core.values.tuning import FAST_AGAIN, OVERRIDE_EVERY
+from hvpa.core.values.tuning import FAST_UNDONE, OVERRIDE_EVERY
 from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import ContainerResource, amount_of, amounts
 
@@ -33,7 +33,7 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     passes: frozenset[str] = frozenset()
     """Gates that do not hold this step."""
     override: bool = False
-    """The container ran out of memory, or soon would."""
+    """The container ran out of memory."""
     fast: Need | None = None
     """What the kubelets report, if the step is for that."""
     pending: Pending | None = None
@@ -50,18 +50,23 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_return(self) -> bool:
         """Whether the step only takes back what the fast signal did."""
-        return self.request == self.before_fast
+        before = self.before_fast
+        return before is not None and self.request == self.item.bounds.clamp(before)
 
     @property
-    def of_fast_signal(self) -> str:
-        """The part of the fast signal in this step, for Events; empty if it has none."""
+    def is_fast(self) -> bool:
+        """Whether the fast signal raises the request."""
+        return self.fast is not None and self.direction == "up"
+
+    @property
+    def end_of_fast(self) -> str:
+        """The raise by the fast signal that the step takes back, for Events; empty if there is none."""
         item = self.item
-        if self.fast is not None:
-            return f"{self.fast.text} for {item.container}"
         if self.before_fast is None:
             return ""
         before = readable_resource(item.resource, self.before_fast)
-        return f"the fast signal had raised {item.resource} of {item.container} from {before}"
+        text = f"the fast signal had raised {item.resource} of {item.container} from {before}"
+        return text if self.fast is None else f"{text}; {self.fast.text}"
 
     @property
     def direction(self) -> Direction:
@@ -89,7 +94,8 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
         target = readable_resource(item.resource, item.target)
         text = f"{item.container} {item.resource}: {now} now, {target} recommended, {wanted}"
         if self.fast is not None:
-            text += f", raised because {self.fast.text}"
+            verb = "raised" if self.is_fast else "lowered no further"
+            text += f", {verb} because {self.fast.text}"
         elif self.override:
             text += ", raised because it ran out of memory"
         elif self.is_return:
@@ -127,6 +133,8 @@ class RequestsResult(msgspec.Struct, frozen=True, gc=False):
     steps: tuple[str, ...] = ()
     reported: tuple[str, ...] = ()
     """The usage that kubelets report, for each raise by the fast signal."""
+    ended: tuple[str, ...] = ()
+    """The raises by the fast signal that are taken back."""
     young_until: dt.datetime | None = None
     """Until when the VPA's history is too short for a request that would be lowered."""
     short_until: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
@@ -186,7 +194,7 @@ class AxisRecord:
             update["pending"] = tuple(waiting)
         if applied:
             when = step_time(self.axis.last_scale_time, self.context.clock)
-            if any(step.direction == "up" for step in applied):
+            if any(step.direction == "up" and not step.is_fast for step in applied):
                 update["last_scale_up_time"] = when
             update |= {
                 "last_scale_time": when,
@@ -211,7 +219,7 @@ class AxisRecord:
         }
         for step in applied:
             item, is_small = step.item, step.change.small_until is not None
-            is_fast = step.fast is not None and not step.override
+            is_fast = step.fast is not None and item.resource == "cpu"
             if (is_fast or step.is_return) and (before := known.get(item.key)) is not None:
                 request = format_resource(item.resource, step.request)
                 known[item.key] = before.model_copy(update={"request": request})
@@ -228,8 +236,7 @@ class AxisRecord:
         return tuple(known[key] for key in sorted(known))
 
     def _fast_raises_after(self, applied: Sequence[ResourceStep]) -> tuple[FastRaise, ...]:
-        """Returns the raises by the fast signal. A raise is kept for ten minutes, and while the container has that
-        request."""
+        """Returns the raises by the fast signal. A raise is kept for a day, and while the container has its request."""
         clock = self.context.clock
         requests: dict[tuple[str, str], int] = {
             (name, resource): request
@@ -251,12 +258,12 @@ class AxisRecord:
                     before=item.current if before is None else before,
                     time=clock.stamp(),
                 )
-            elif key in known:
+            elif key in known and known[key].request == step.request:
                 known[key] = known[key].model_copy(update={"before": None})
         return tuple(
             raised
             for key, raised in sorted(known.items())
-            if requests.get(key) == raised.request or clock.held_until(raised.time, FAST_AGAIN) is not None
+            if requests.get(key) == raised.request or clock.held_until(raised.time, FAST_UNDONE) is not None
         )
 
     def _overrides_after(self, applied: Sequence[ResourceStep]) -> tuple[MemoryOverride, ...]:

@@ -21,6 +21,10 @@ more than a tenth of a core."""
 SHORTEST: Final = 1.0
 """Seconds between two samples below which no usage is calculated: no kubelet samples that often, so the node's clock
 was set."""
+MINUTE: Final = 60.0
+"""Seconds over which usage is lasting."""
+APART: Final = 20.0
+"""Least seconds between two samples that are only kept for the usage over a minute."""
 GROWS: Final = 1.01
 """Memory grows if a sample is more than this multiple of the one before."""
 MOST_CORES: Final = 1024
@@ -66,10 +70,21 @@ class CpuCounter:
             if sample.time < last.time or sample.value < last.value or sample.time - last.time > LONGEST:
                 samples.clear()
         samples.append(sample)
-        # One sample from before the longest window stays: `rate` needs it.
-        while len(samples) > 2 and samples[1].time <= sample.time - WHOLE_SECONDS:
+        # One sample from before each window stays: `rate` and `lasting` need it.
+        while len(samples) > 2 and samples[1].time <= sample.time - MINUTE:
             del samples[0]
+        oldest = sum(known.time <= sample.time - WHOLE_SECONDS for known in samples) - 2
+        if oldest > 0 and samples[oldest].time - samples[oldest - 1].time < APART:
+            del samples[oldest]
         return True
+
+    def lasting(self) -> Rate | None:
+        """Returns the usage over at least the last minute; None if it is not known for so long."""
+        if not self._samples or self._samples[0].time > self._samples[-1].time - MINUTE:
+            return None
+        before, newest = self._samples[0], self._samples[-1]
+        seconds = newest.time - before.time
+        return Rate(round((newest.value - before.value) / seconds * 1000), newest.time, seconds)
 
     def rate(self) -> Rate | None:
         """Returns the usage between the newest sample and the one before its window; None if there is none yet, or if

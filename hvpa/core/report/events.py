@@ -219,6 +219,7 @@ def _of_requests(observation: ScalableObservation, decision: Decision) -> Iterat
     if starving:
         yield f"out of memory: {text.names(starving)}"
     yield from decision.reported
+    yield from decision.ended
     items = () if decision.joint is None else decision.joint.items
     usual = {item.key: item.usual for item in items if item.usual is not None}
     targets_of_vpa = {} if observation.vpa.object is None else recommendations(observation.vpa.object)

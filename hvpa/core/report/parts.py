@@ -32,6 +32,8 @@ class AxesResult(msgspec.Struct, frozen=True, gc=False):
     steps: tuple[str, ...] = ()
     reported: tuple[str, ...] = ()
     """The usage that kubelets report, for each raise by the fast signal."""
+    ended: tuple[str, ...] = ()
+    """The raises by the fast signal that are taken back."""
     applied: tuple[tuple[Axis, Direction], ...] = ()
     scaled_to_zero: bool = False
     young_until: dt.datetime | None = None

@@ -109,12 +109,20 @@ def _is_short_rise(joint: Joint, step: ResourceStep) -> bool:
 
 
 def _raised_at(axis: RequestsAxis, item: ContainerResource) -> dt.datetime | None:
-    """Return when memory was last raised after it ran out, if that was less than a half-life ago. Until the recommender
-    has forgotten half of the samples from before, HVPA does not lower it again."""
-    before = axis.record.overrides.get(item.container)
-    if item.resource != "memory" or before is None or item.target >= item.current:
+    """Return when memory was last raised after it ran out (or by the fast signal, before it did), if that was less than
+    a half-life ago. Until the recommender has forgotten half of the samples from before, HVPA does not lower it
+    again."""
+    if item.resource != "memory" or item.target >= item.current:
         return None
-    return None if axis.clock.held_until(before.time, HALF_LIFE) is None else before.time
+    override = axis.record.overrides.get(item.container)
+    times = [] if override is None else [override.time]
+    times += [
+        raised.time
+        for raised in axis.observation.vertical.fast_raises
+        if (raised.container, raised.resource, raised.request) == (*item.key, item.current)
+    ]
+    recent = [time for time in times if axis.clock.held_until(time, HALF_LIFE) is not None]
+    return max(recent, default=None)
 
 
 def _along(joint: Joint, step: ResourceStep) -> ResourceStep:

@@ -99,18 +99,12 @@ def scale_limit(
     If the old limit equals the old request, or there was no request, the limit equals the new request. Otherwise it
     keeps the distance of the gap parameters or, without them, the old ratio. It is never below the request. Example
     without gap parameters: 500m and 1000m become 800m and 1600m.
-
-    By the ratio, a larger limit is rounded up and a smaller one down, so that a request that rises and falls again and
-    again has the same limit each time: 1000m and 1500m become 1715m and 2573m, and 1000m and 1500m again.
     """
     if old_limit is None:
         return None
     if not old_request or old_limit == old_request:
         return request
     if gap.percentage is None and gap.value is None:
-        if request < old_request:
-            smaller = request * old_limit // old_request
-            return max(request, smaller - smaller % UNIT[resource])
         scaled = ceil_div(request * old_limit, old_request)
     else:
         by_percentage = 0 if gap.percentage is None else ceil_div(request * (100 + gap.percentage), 100)

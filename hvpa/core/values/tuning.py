@@ -143,6 +143,13 @@ FAST_SHOWN: Final = dt.timedelta(minutes=5)
 FAST_AGAIN: Final = dt.timedelta(minutes=10)
 """How long after a raise by the fast signal a usage that its size serves leads to no other. Without this, constant
 usage that is above `above` and fits the VPA's target was raised and lowered every minute."""
+FAST_KNOWN: Final = dt.timedelta(minutes=5)
+"""How long the usage of a container says that a raise by the fast signal is still needed, if no newer is known."""
+FAST_UNDONE: Final = dt.timedelta(days=1)
+"""How long a raise by the fast signal is recorded, in case the change after it is rolled back."""
+FAST_LEAST: Final = 80
+"""A raise by the fast signal that pods need only in part is lowered if that leaves at most this percentage: smaller
+steps would follow every movement of the usage."""
 FAST_PERCENT: Final = 70
 """Percentage of the CPU request that pods use after a raise by the fast signal, if that is at most twofold."""
 FAST_FACTOR: Final = 2

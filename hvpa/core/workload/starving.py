@@ -51,6 +51,9 @@ def raised_at(
     up, times = axis.last_scale_up_time, dict[str, dt.datetime]()
     if up is not None and not clock.is_ahead(up):
         times = dict.fromkeys([container.name for container in containers], up)
+    for raised in axis.fast_raises:
+        if raised.resource == "memory" and not clock.is_ahead(raised.time):
+            times[raised.container] = max(raised.time, times.get(raised.container, raised.time))
     for override in axis.overrides if in_place else ():
         if not clock.is_ahead(override.time):
             settled = after(override.time, RAISED_WITHIN)

@@ -55,6 +55,8 @@ class ContainerUsage(NamedTuple):
     memory: Sample | None = None
     grows: bool = False
     """The memory has grown since the sample before."""
+    lasting: Rate | None = None
+    """Its CPU over at least a minute."""
 
 
 Wanted = Mapping[PodName, frozenset[str]]
@@ -90,9 +92,11 @@ class _Counters:
         whole = self.cpu.get("") if is_single else None
         found = {}
         for name in {name for name in (*self.cpu, *self.memory) if name}:
-            rates = [counter.rate() for counter in (self.cpu.get(name), whole) if counter is not None]
+            counters = [counter for counter in (self.cpu.get(name), whole) if counter is not None]
             memory = self.memory.get(name) or Memory()
-            found[name] = ContainerUsage(newest(*rates), memory.last, memory.grows)
+            rate = newest(*[counter.rate() for counter in counters])
+            lasting = newest(*[counter.lasting() for counter in counters])
+            found[name] = ContainerUsage(rate, memory.last, memory.grows, lasting)
         return found
 
 

@@ -220,4 +220,5 @@ def _read(new: ContainerUsage, known: ContainerUsage | None, usage: PodUsage, no
         memory=None if new.memory is None else int(new.memory.value),
         memory_time=now if is_new_memory else usage.memory_time,
         grows=new.grows,
+        lasting_cpu=None if new.lasting is None else new.lasting.millicores,
     )

@@ -109,15 +109,17 @@ class SimulatedKubelets:
 
     def _reported(self, serial: int, name: str, sampled: _Sampled) -> PodUsage:
         whole = self._of.get((serial, ""))
-        rates = [part.counter.rate() for part in (sampled, whole) if part is not None]
+        counters = [part.counter for part in (sampled, whole) if part is not None]
         times = [part.time for part in (sampled, whole) if part is not None and part.time is not None]
-        rate, memory = newest(*rates), sampled.memory.last
+        rate, memory = newest(*[counter.rate() for counter in counters]), sampled.memory.last
+        lasting = newest(*[counter.lasting() for counter in counters])
         return PodUsage(
             cpu=None if rate is None else rate.millicores,
             cpu_time=max(times, default=None),
             memory=None if memory is None else int(memory.value),
             memory_time=sampled.time,
             grows=sampled.memory.grows,
+            lasting_cpu=None if lasting is None else lasting.millicores,
         )
 
     def _is_above(self, pod: SimPod, container: SimContainer, usage: PodUsage) -> bool:

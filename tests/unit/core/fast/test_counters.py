@@ -70,6 +70,23 @@ def test_impossible_counters_are_no_usage(samples: list[tuple[float, float]]) ->
     assert rate_of(*samples) is None
 
 
+@pytest.mark.parametrize("gap", [1.0, 2.0, 7.0, 15.0, 20.0, 45.0])
+def test_lasting_usage_is_that_of_a_minute(gap: float) -> None:
+    """Half an hour of 300m; a jump to 3 cores then shows in part."""
+    counter, count = CpuCounter(), int(1800 / gap)
+    for number in range(count):
+        lasting = counter.lasting()
+        assert (lasting is None) == ((number - 1) * gap < 60)
+        if lasting is not None:
+            assert (lasting.millicores, 60 <= lasting.seconds <= 60 + max(20, 2 * gap)) == (300, True)
+        counter.add(Sample(number * gap, 0.5 + 0.3 * number * gap))
+    assert len(counter._samples) <= 10 / gap + 7
+    counter.add(Sample(count * gap, 0.5 + 0.3 * count * gap + 2.7 * gap))
+    jumped = counter.lasting()
+    assert jumped is not None
+    assert 300 < jumped.millicores < 3000
+
+
 def test_after_a_restart_two_new_samples_are_needed() -> None:
     assert millicores((1.0, 90.5), (16.0, 0.5), (31.0, 3.5)) == 200
 

@@ -311,9 +311,72 @@ def test_additive_goes_on_from_the_request_before_the_raise(
     assert cpu(after_a_raise(HALF, target, used=used)) == wanted
 
 
-@pytest.mark.parametrize(("now_used", "wanted"), [(900, 1000), (901, 1715), (1600, 2286)])
-def test_additive_keeps_the_raise_while_pods_need_more_than_before_it(now_used: int, wanted: int) -> None:
+@pytest.mark.parametrize(
+    ("now_used", "wanted"), [(900, 1000), (901, 1288), (960, 1372), (961, 1715), (1600, 2286)]
+)
+def test_additive_keeps_of_a_raise_what_pods_need(now_used: int, wanted: int) -> None:
+    """900m is 90 percent of the request before. Of the raise, 901m needs 1288m, and 961m needs more than 80 percent."""
     assert cpu(after_a_raise(HALF, now_used=now_used)) == wanted
+
+
+def test_a_raise_that_is_kept_is_explained() -> None:
+    kept, lowered = after_a_raise(HALF, now_used=1200), after_a_raise(HALF, now_used=901)
+    text = "app cpu: 1715m now, kept as raised by the fast signal, because the kubelets report 1200m"
+    assert text in kept.steps
+    assert (kept.status.recommended, kept.reported, kept.ended) == (
+        after_a_raise(HALF, now_used=1300).status.recommended,
+        (),
+        (),
+    )
+    assert "1288m, lowered no further because the kubelets report 901m" in lowered.steps[1]
+    assert (lowered.reported, len(lowered.ended)) == ((), 1)
+
+
+@pytest.mark.parametrize(("lasting", "wanted"), [(1200, 1715), (700, 1000)])
+def test_a_single_measurement_ends_no_raise(lasting: int, wanted: int) -> None:
+    """The usage of the last minute counts, however much the newest sample shows."""
+    raised = deciding(usage(1200, 1200), HALF)
+    now = at(minutes=2)
+    of = {("web-0", "app"): PodUsage(300, now, lasting_cpu=lasting), ("web-1", "app"): PodUsage(300, now)}
+    of["web-1", "app"] = of["web-0", "app"]
+    later = deciding(FastUsage(now, of, nodes=1), HALF, raised.status, now=now, has=1715)
+    assert cpu(later) == wanted
+
+
+@pytest.mark.parametrize(
+    ("reported", "minutes", "wanted"),
+    [
+        (None, 5, 1715),  # an operator has just started
+        (FastUsage(nodes=1), 5, 1715),
+        (None, 16, 1000),
+        (FastUsage(at(minutes=4), {("web-0", "app"): PodUsage(1200, at(minutes=4))}, nodes=1), 8, 1715),
+        (FastUsage(at(minutes=4), {("web-0", "app"): PodUsage(1200, at(minutes=4))}, nodes=1), 11, 1000),
+    ],
+)
+def test_usage_that_is_not_known_ends_a_raise_only_after_a_while(
+    reported: FastUsage | None, minutes: float, wanted: int
+) -> None:
+    raised = deciding(usage(1200, 1200), HALF)
+    later = deciding(reported, HALF, raised.status, now=at(minutes=minutes), has=1715)
+    assert cpu(later) == wanted
+
+
+def test_a_resize_that_waits_stops_further_raises_and_ends_none() -> None:
+    """A node has no room for one of the pods."""
+    raised, now = deciding(usage(3000, 3000), HALF), at(minutes=2)
+    waits = [resize_condition("Pending", "Deferred", seconds=0)]
+    later = deciding(usage(3000, 3000, when=now), HALF, raised.status, waits, now=now, has=2000)
+    assert cpu(later) == cpu(raised) == 2000
+
+
+def test_a_short_peak_leaves_no_large_request() -> None:
+    """80 seconds of 5 cores, and then 920m for ten minutes."""
+    status, size, now = HvpaStatus(), 1000, NOW
+    for step in range(70):
+        used = 5000 if step < 8 else 920
+        decision = deciding(usage(used, used, when=now), HALF, status, now=now, has=size, target="1100m")
+        size, status, now = cpu(decision), decision.status, now + dt.timedelta(seconds=10)
+    assert size == 1050
 
 
 def test_after_a_raise_a_request_still_moves_with_its_target() -> None:
@@ -359,6 +422,9 @@ def test_a_raise_is_taken_back_where_requests_have_no_weight() -> None:
 def test_a_short_history_holds_back_only_what_is_below_the_request_before() -> None:
     assert cpu(after_a_raise(HALF, "500m", since=at(minutes=-30))) == 1000
     assert cpu(after_a_raise(HALF, "500m", since=at(hours=-30))) == 750
+    policy = {"containerPolicies": [{"containerName": "app", "maxAllowed": {"cpu": "900m"}}]}
+    later = {"vpa": {"template": {"spec": {"resourcePolicy": policy}}}}
+    assert cpu(after_a_raise(HALF, "700m", later=later, since=at(minutes=-30))) == 900
 
 
 def test_a_raise_that_is_too_small_for_min_change_waits() -> None:
@@ -377,6 +443,15 @@ def test_usage_between_request_and_target_leads_to_no_endless_resizes() -> None:
     assert len(sizes) <= 4
 
 
+def test_what_has_no_cpu_request_is_not_raised() -> None:
+    app = merged(container(requests={"memory": "1G"}, limits={"cpu": "1"}), {})
+    pods = [running(f"web-{index}", {"memory": "1G"}, limits={"cpu": "1"}) for index in range(2)]
+    seen = objects(
+        hvpa(merged(SPEC, HALF)), workload(2, [app]), None, vpa({"app": SIZE}), pods, usage=usage(950, 950)
+    )
+    assert "cpu" not in decided(seen).containers["app"].requests
+
+
 def test_limits_are_the_same_after_a_raise() -> None:
     """The limit is one and a half times the request: 2572.5m while the request is 1715m."""
     back = after_a_raise(HALF, limits={"cpu": "1500m"})
@@ -393,7 +468,18 @@ def test_what_is_left_of_several_raises_is_taken_back_after_a_rollback() -> None
     rolled = deciding(None, HALF, status, refused, now=now, has=2000, spec_has=4000)
     assert size == 4000
     assert [(known.request, known.before) for known in record(rolled).fast_raises] == [(2000, 1000)]
-    assert cpu(deciding(None, HALF, rolled.status, now=now + dt.timedelta(minutes=3), has=2000)) == 1000
+    assert cpu(deciding(None, HALF, rolled.status, now=now + dt.timedelta(minutes=12), has=2000)) == 1000
+
+
+def test_a_raise_is_taken_back_after_a_rollback_of_the_change_that_followed() -> None:
+    """From 1000m half of the way to 5 cores is 3 cores, which no node has."""
+    raised = deciding(usage(1200, 1200), HALF)
+    larger = deciding(None, HALF, raised.status, now=at(minutes=1), has=1715, target="5")
+    refused = [resize_condition("Pending", "Infeasible", seconds=0)]
+    rolled = deciding(None, HALF, larger.status, refused, now=at(minutes=2), has=1715, spec_has=3000)
+    assert rolled.status.desired is not None
+    assert rolled.status.desired.containers[0].requests["cpu"] == "1715m"
+    assert cpu(deciding(None, HALF, rolled.status, now=at(minutes=20), has=1715)) == 1000
 
 
 @pytest.mark.parametrize("weight", [HALF, WHOLE])
@@ -406,6 +492,17 @@ def test_a_raise_and_its_end_need_no_trial(weight: Mapping[str, Any]) -> None:
     other = after_a_raise(change, target="3")
     assert other.status.desired is not None
     assert other.status.desired.canary is not None
+
+
+def test_beside_a_trial_all_pods_get_the_raise() -> None:
+    """The VPA's memory target has risen in the same decision; one pod tries it."""
+    change = {**HALF, "updateStrategy": {"canary": {"pods": 1, "duration": "10m"}}}
+    decision = deciding(usage(1200, 1200), change, memory_target="4G")
+    assert decision.status.desired is not None
+    assert decision.status.desired.canary is not None
+    (previous,) = decision.status.desired.canary.previous
+    assert (previous.requests["cpu"], previous.requests["memory"]) == ("1715m", "1G")
+    assert len(decision.resizes) == 2
 
 
 # --- beside the usual decision ---------------------------------------------------------------------------------------
@@ -495,7 +592,8 @@ def test_memory_is_not_lowered_again_as_after_an_oom(blend: Mapping[str, Any], m
     assert memory_of(later) == memory_of(raised) == 1_200_000_000
 
 
-def test_an_oom_after_the_raise_leads_to_more_at_once() -> None:
+@pytest.mark.parametrize("minutes", [0.1, 2.5])
+def test_an_oom_after_the_raise_leads_to_more_at_once(minutes: float) -> None:
     raised = growing(HALF)
     killed = deciding(
         None,
@@ -504,12 +602,20 @@ def test_an_oom_after_the_raise_leads_to_more_at_once() -> None:
         now=at(minutes=3),
         limits={"memory": "1200M"},
         memory="1200M",
-        killed=at(minutes=2.5),
+        killed=at(minutes=minutes),
     )
     assert memory_of(killed) == 1_440_000_000
 
 
-def test_after_an_oom_the_raise_keeps_what_was_raised() -> None:
-    """A raise from what ran out is not forgotten when the fast signal raises once more."""
+def test_an_oom_before_the_raise_counts_no_more() -> None:
     raised = growing(HALF)
-    assert [(known.container, known.memory) for known in record(raised).overrides] == [("app", "1200M")]
+    killed = deciding(
+        None,
+        HALF,
+        raised.status,
+        now=at(minutes=3),
+        limits={"memory": "1200M"},
+        memory="1200M",
+        killed=at(minutes=-1),
+    )
+    assert memory_of(killed) == 1_200_000_000
