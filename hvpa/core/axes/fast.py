@@ -19,6 +19,7 @@ from hvpa.core.values.tuning import (
     FAST_COUNTS,
     FAST_FACTOR,
     FAST_KNOWN,
+    FAST_LASTS,
     FAST_LEAST,
     FAST_PERCENT,
     OOM_CAP,
@@ -59,6 +60,8 @@ class FastRaises:
         self._last = None if shown is None else shown.last_sample_time
         """When a sample arrived, before the newest of this process."""
         self._of: Mapping[tuple[str, str], PodUsage] = {} if usage is None else usage.of
+        self._are_silent = usage is not None and len(usage.silent) == usage.nodes
+        """No kubelet of the pods answers."""
         pods = [pod for pod in observation.resizable if is_living(pod)]
         self._pods = [pod for pod in pods if _is(pod, "Ready")]
         if usage is None or usage.time is None or not self._polls:
@@ -90,26 +93,26 @@ class FastRaises:
         """Returns what is still needed of a CPU request that the fast signal has raised; None if the `usual` request
         serves the pods' usage.
 
-        It is the usage of the last minute that counts, so that a single low measurement ends nothing. What is needed is
-        the size of which that usage is 70 percent; all of the raise, if that is less than a fifth smaller. If no usage
-        is known (an operator has just started), the raise stays for ten minutes.
+        It is the usage of a whole minute after the raise that counts, so that a single low measurement ends nothing.
+        What is needed is the size of which that usage is 70 percent; all of the raise, if that is less than a fifth
+        smaller. If the usage of most pods is not known, the raise stays, unless the kubelets have been silent for ten
+        minutes.
         """
-        current, clock = item.current, self._clock
+        current, clock, raised = item.current, self._clock, self._raises.get(item.key)
         if not self._polls or usual >= current:
             return None
         used = [
-            usage.cpu if usage.lasting_cpu is None else usage.lasting_cpu
+            usage.lasting_cpu
             for usage in self._known(item.container)
-            if usage.cpu is not None
+            if usage.lasting_cpu is not None
             and usage.cpu_time is not None
             and clock.held_until(usage.cpu_time, FAST_KNOWN) is not None
         ]
-        if not used:
-            raised = self._raises.get(item.key)
-            is_recent = raised is not None or clock.held_until(self._last, FAST_AGAIN) is not None
-            return (
-                Need(item.bounds.clamp(current), 0, current, "no usage is known now") if is_recent else None
-            )
+        is_new = raised is not None and clock.held_until(raised.time, FAST_LASTS) is not None
+        if is_new or not used or len(used) * 2 < len(self._pods):
+            if self._are_silent and raised is None and clock.held_until(self._last, FAST_AGAIN) is None:
+                return None
+            return Need(item.bounds.clamp(current), 0, current, "its usage since then is not known yet")
         mean = ceil_div(sum(used), len(used))
         if mean * 100 <= usual * self._above:
             return None

@@ -132,11 +132,7 @@ class RequestsAxis:
         changes, or if a request inside its bounds would change only by a rounding error. `measured_at`: until when the
         change waits for the HPA's measurement. `start`: the request before the fast signal raised it, if the change
         begins from there; the way back to it needs no history and is never too small."""
-        young_until = self.young_until(item.container)
-        way_back = None if start is None else item.bounds.clamp(start)
-        if way_back is not None and young_until is not None:
-            wanted = max(wanted, min(way_back, item.current))
-        up, is_way_back = wanted > item.current, way_back is not None and way_back <= wanted < item.current
+        up, is_way_back = wanted > item.current, start is not None and wanted < item.current
         if is_same_size(item.current, wanted) and item.current == item.bounds.clamp(item.current):
             return None
         raised_until = None
@@ -149,7 +145,7 @@ class RequestsAxis:
         )
         small_until = None
         is_small = abs(wanted - item.current) < least or self._is_raised(item, least)
-        if is_small and (up or start is None):
+        if is_small and not is_way_back:
             small_until = NO_CLOCK
             if pending is not None:
                 first = self.spec.scale_up.min_change_timeout
@@ -159,7 +155,7 @@ class RequestsAxis:
             # Until then the HPA may not have measured the usage that the kubelets reported.
             raised_at = last_raise(self.observation.vertical)
             measured_at = measured_at or self.clock.held_until(raised_at, SETTLING)
-        young_until = None if up or is_way_back else young_until
+        young_until = None if up or is_way_back else self.young_until(item.container)
         if young_until is not None:
             self.young.append(young_until)
         change = structs.replace(
@@ -266,7 +262,7 @@ class RequestsAxis:
         if need is None:
             return None, False
         step = self.step_to(item, need.request, FULL, start=before)
-        if step is None:
+        if step is None or self.hold(step) is not None:
             name, now = f"{item.container} {item.resource}", readable_resource(item.resource, item.current)
             self._kept.append(f"{name}: {now} now, kept as raised by the fast signal, because {need.text}")
             return None, True
@@ -376,6 +372,8 @@ class RequestsAxis:
             return item.limit
         gap = params_of(self.spec.limits_requests_gap_scale_params, item.resource)
         limit = scale_limit(item.resource, step.request, *self._pair_of(item), gap)
+        if limit is not None and item.limit is not None and step.direction == "up":
+            limit = max(limit, item.limit)  # the template's limit may have been lowered since
         return limit if limit is None or item.most_limit is None else min(limit, item.most_limit)
 
 

@@ -82,9 +82,7 @@ class CpuCounter:
         """Returns the usage over at least the last minute; None if it is not known for so long."""
         if not self._samples or self._samples[0].time > self._samples[-1].time - MINUTE:
             return None
-        before, newest = self._samples[0], self._samples[-1]
-        seconds = newest.time - before.time
-        return Rate(round((newest.value - before.value) / seconds * 1000), newest.time, seconds)
+        return _rate(self._samples[0], self._samples[-1])
 
     def rate(self) -> Rate | None:
         """Returns the usage between the newest sample and the one before its window; None if there is none yet, or if
@@ -100,10 +98,8 @@ class CpuCounter:
         used = newest.value - before.value
         if seconds < SHORTEST or (is_whole and seconds < window and used > 0):
             return None
-        if is_whole:
-            used = max(0.0, used - 1)  # whole seconds show up to one too many, and the signal only raises
-        millicores = used / seconds * 1000
-        return Rate(round(millicores), newest.time, seconds) if millicores <= MOST_CORES * 1000 else None
+        # Whole seconds show up to one too many, and the signal only raises.
+        return _rate(before, newest, too_many=min(used, 1.0) if is_whole else 0.0)
 
 
 class Memory:
@@ -131,6 +127,13 @@ class Memory:
 
 def _is_possible(sample: Sample) -> bool:
     return math.isfinite(sample.time) and math.isfinite(sample.value) and sample.value >= 0
+
+
+def _rate(before: Sample, after: Sample, too_many: float = 0.0) -> Rate | None:
+    """Returns the usage between two samples; None if it is more than any node has."""
+    seconds = after.time - before.time
+    millicores = (after.value - before.value - too_many) / seconds * 1000
+    return Rate(round(millicores), after.time, seconds) if millicores <= MOST_CORES * 1000 else None
 
 
 def newest(*rates: Rate | None) -> Rate | None:

@@ -147,6 +147,8 @@ FAST_KNOWN: Final = dt.timedelta(minutes=5)
 """How long the usage of a container says that a raise by the fast signal is still needed, if no newer is known."""
 FAST_UNDONE: Final = dt.timedelta(days=1)
 """How long a raise by the fast signal is recorded, in case the change after it is rolled back."""
+FAST_LASTS: Final = dt.timedelta(minutes=2)
+"""How long after a raise by the fast signal the usage of a minute may begin before it."""
 FAST_LEAST: Final = 80
 """A raise by the fast signal that pods need only in part is lowered if that leaves at most this percentage: smaller
 steps would follow every movement of the usage."""

@@ -49,7 +49,9 @@ MIB: Final = 2**20
 
 def usage(*millicores: int | None, when: dt.datetime = NOW) -> FastUsage:
     """The pods web-0, web-1, … use so much; all samples arrived at this time."""
-    of = {(f"web-{index}", "app"): PodUsage(cpu, when) for index, cpu in enumerate(millicores)}
+    of = {
+        (f"web-{index}", "app"): PodUsage(cpu, when, lasting_cpu=cpu) for index, cpu in enumerate(millicores)
+    }
     return FastUsage(when, of, nodes=1)
 
 
@@ -302,7 +304,7 @@ def record(decision: Decision) -> VerticalAxis:
 
 
 @pytest.mark.parametrize(
-    ("target", "wanted"), [("1", 1000), ("1300m", 1150), ("700m", 850), ("1600m", 1300), ("3", 2000)]
+    ("target", "wanted"), [("1", 1000), ("1300m", 1150), ("700m", 1000), ("1600m", 1300), ("3", 2000)]
 )
 @pytest.mark.parametrize("used", [(1200,), (1200, 1900)])
 def test_additive_goes_on_from_the_request_before_the_raise(
@@ -348,9 +350,12 @@ def test_a_single_measurement_ends_no_raise(lasting: int, wanted: int) -> None:
     [
         (None, 5, 1715),  # an operator has just started
         (FastUsage(nodes=1), 5, 1715),
-        (None, 16, 1000),
+        (None, 30, 1715),  # `hvpa explain` reads no kubelets
         (FastUsage(at(minutes=4), {("web-0", "app"): PodUsage(1200, at(minutes=4))}, nodes=1), 8, 1715),
-        (FastUsage(at(minutes=4), {("web-0", "app"): PodUsage(1200, at(minutes=4))}, nodes=1), 11, 1000),
+        (FastUsage(at(minutes=4), {("web-0", "app"): PodUsage(1200, at(minutes=4))}, nodes=1), 11, 1715),
+        (FastUsage(at(minutes=4), nodes=1, silent={"10.0.0.1": "HTTP 403"}), 8, 1715),
+        (FastUsage(at(minutes=4), nodes=1, silent={"10.0.0.1": "HTTP 403"}), 16, 1000),
+        (FastUsage(nodes=2, silent={"10.0.0.1": "HTTP 403"}), 30, 1715),
     ],
 )
 def test_usage_that_is_not_known_ends_a_raise_only_after_a_while(
@@ -420,8 +425,11 @@ def test_a_raise_is_taken_back_where_requests_have_no_weight() -> None:
 
 
 def test_a_short_history_holds_back_only_what_is_below_the_request_before() -> None:
-    assert cpu(after_a_raise(HALF, "500m", since=at(minutes=-30))) == 1000
-    assert cpu(after_a_raise(HALF, "500m", since=at(hours=-30))) == 750
+    back = after_a_raise(HALF, "500m", since=at(minutes=-30))
+    assert cpu(back) == 1000
+    for since, wanted in ((at(minutes=-30), 1000), (at(hours=-30), 750)):
+        later = deciding(None, HALF, back.status, now=at(minutes=4), target="500m", since=since)
+        assert cpu(later) == wanted
     policy = {"containerPolicies": [{"containerName": "app", "maxAllowed": {"cpu": "900m"}}]}
     later = {"vpa": {"template": {"spec": {"resourcePolicy": policy}}}}
     assert cpu(after_a_raise(HALF, "700m", later=later, since=at(minutes=-30))) == 900
@@ -468,7 +476,8 @@ def test_what_is_left_of_several_raises_is_taken_back_after_a_rollback() -> None
     rolled = deciding(None, HALF, status, refused, now=now, has=2000, spec_has=4000)
     assert size == 4000
     assert [(known.request, known.before) for known in record(rolled).fast_raises] == [(2000, 1000)]
-    assert cpu(deciding(None, HALF, rolled.status, now=now + dt.timedelta(minutes=12), has=2000)) == 1000
+    now += dt.timedelta(minutes=3)
+    assert cpu(deciding(usage(500, 500, when=now), HALF, rolled.status, now=now, has=2000)) == 1000
 
 
 def test_a_raise_is_taken_back_after_a_rollback_of_the_change_that_followed() -> None:
@@ -479,7 +488,57 @@ def test_a_raise_is_taken_back_after_a_rollback_of_the_change_that_followed() ->
     rolled = deciding(None, HALF, larger.status, refused, now=at(minutes=2), has=1715, spec_has=3000)
     assert rolled.status.desired is not None
     assert rolled.status.desired.containers[0].requests["cpu"] == "1715m"
-    assert cpu(deciding(None, HALF, rolled.status, now=at(minutes=20), has=1715)) == 1000
+    now = at(minutes=5)
+    for target in ("1", "5"):  # 3 cores are held for a day
+        back = deciding(usage(500, 500, when=now), HALF, rolled.status, now=now, has=1715, target=target)
+        assert cpu(back) == 1000
+
+
+def test_a_raise_ends_where_the_usual_change_is_held() -> None:
+    """600m has failed, so half of the way to 200m is held for a day."""
+    change = FailedChange(container="app", resource="cpu", previous=1000, failed=600)
+    status = HvpaStatus(rolled_back=RolledBack(count=4, time=at(minutes=-30), changes=(change,)))
+    raised = deciding(usage(3000, 3000), HALF, status)
+    now = at(minutes=3)
+    back = deciding(usage(100, 100, when=now), HALF, raised.status, now=now, has=cpu(raised), target="200m")
+    assert (cpu(raised), cpu(back)) == (2000, 1000)
+
+
+@pytest.mark.parametrize("minutes", [1.1, 1.9])
+def test_usage_from_before_the_raise_does_not_end_it(minutes: float) -> None:
+    """The last minute of a kubelet that takes a sample every 20 s can begin before the jump."""
+    raised, now = deciding(usage(1200, 1200), HALF), at(minutes=minutes)
+    later = deciding(usage(300, 300, when=now), HALF, raised.status, now=now, has=1715)
+    assert cpu(later) == 1715
+
+
+@pytest.mark.parametrize(("known", "wanted"), [(4, 1715), (5, 1000)])
+def test_the_usage_of_few_pods_ends_no_raise(known: int, wanted: int) -> None:
+    raised, now = deciding(usage(*[1200] * 10), HALF, pods=10), at(minutes=3)
+    of = {
+        (f"web-{index}", "app"): PodUsage(100, now, lasting_cpu=100 if index < known else None)
+        for index in range(10)
+    }
+    later = deciding(FastUsage(now, of, nodes=1), HALF, raised.status, now=now, has=1715, pods=10)
+    assert cpu(later) == wanted
+
+
+def test_a_part_that_must_not_be_lowered_is_not_reported() -> None:
+    """The size that pods need moves with their usage: each report would be a write."""
+    off = {"vpa": {"scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
+    lists = [after_a_raise(HALF, later=off, now_used=used) for used in (910, 930)]
+    assert [(cpu(one), one.blocked) for one in lists] == [(1715, ()), (1715, ())]
+    assert lists[0].status.recommended == lists[1].status.recommended
+
+
+def test_a_raise_lowers_no_limit() -> None:
+    """The template's limit has been lowered since the limit of 3 cores was set."""
+    first = deciding(usage(1200, 1200), HALF, limits={"cpu": "3"})
+    now = at(seconds=30)
+    second = deciding(
+        usage(1700, 1700, when=now), HALF, first.status, now=now, has=1715, limits={"cpu": "1100m"}
+    )
+    assert (cpu(second), second.containers["app"].limits["cpu"]) == (2429, 5145)
 
 
 @pytest.mark.parametrize("weight", [HALF, WHOLE])
