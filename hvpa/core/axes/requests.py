@@ -372,7 +372,8 @@ class RequestsAxis:
             return item.limit
         gap = params_of(self.spec.limits_requests_gap_scale_params, item.resource)
         limit = scale_limit(item.resource, step.request, *self._pair_of(item), gap)
-        if limit is not None and item.limit is not None and step.direction == "up":
+        has_gap = gap.percentage is not None or gap.value is not None
+        if limit is not None and item.limit is not None and step.direction == "up" and not has_gap:
             limit = max(limit, item.limit)  # the template's limit may have been lowered since
         return limit if limit is None or item.most_limit is None else min(limit, item.most_limit)
 

@@ -428,8 +428,8 @@ def test_a_short_history_holds_back_only_what_is_below_the_request_before() -> N
     back = after_a_raise(HALF, "500m", since=at(minutes=-30))
     assert cpu(back) == 1000
     for since, wanted in ((at(minutes=-30), 1000), (at(hours=-30), 750)):
-        later = deciding(None, HALF, back.status, now=at(minutes=4), target="500m", since=since)
-        assert cpu(later) == wanted
+        after = deciding(None, HALF, back.status, now=at(minutes=4), target="500m", since=since)
+        assert cpu(after) == wanted
     policy = {"containerPolicies": [{"containerName": "app", "maxAllowed": {"cpu": "900m"}}]}
     later = {"vpa": {"template": {"spec": {"resourcePolicy": policy}}}}
     assert cpu(after_a_raise(HALF, "700m", later=later, since=at(minutes=-30))) == 900
