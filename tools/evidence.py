@@ -44,10 +44,10 @@ def _headline(kept: Kept) -> str:
     ]
     note = (
         f"Each figure is of {loads * kept.seeds} simulated loads: {loads} kinds with {kept.seeds} random seeds each"
-        f" (commit {kept.commit}, {kept.date}). *Base usage* is what a pod uses without any load. The headroom of HPA"
-        " and VPA (how far requests are above usage) is chosen so that they leave as much demand unserved as HVPA"
-        " does. The first figure compares all seeds together; the figure in brackets is the mean of a comparison for"
-        " each seed."
+        f" (commit {kept.commit}, {kept.date}). *Base usage* is what a pod uses without any load. The HPA and the VPA"
+        " get just enough headroom (requests above usage) to leave the same demand unserved as HVPA. The first figure"
+        " is a comparison over all seeds. For the figure in brackets, each seed is compared by itself, and the results"
+        " are averaged."
         " [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{markdown(rows)}\n{words.wrapped(note)}"
