@@ -381,7 +381,7 @@ class FastRaise(_OfRequest):
     request: Whole
     """Request after the raise: millicores or bytes."""
     before: Whole | None = None
-    """Request before the raise; absent once another change has set the request."""
+    """Request before the raise; absent if another change has set the same request since."""
     time: Timestamp
     """Time of the raise."""
 

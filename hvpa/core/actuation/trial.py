@@ -73,13 +73,14 @@ def tried(
         is_stuck = strategy.type == "InPlaceOrRollout" and any(state.is_stuck for state in states)
         names = tuple(state.pod.metadata.name for state in states)
         run = None if is_over or is_stuck else run.model_copy(update={"pods": names, "since": since})
-    present = present_resources(observation.workload.spec.template.spec.containers)
-    fast, is_new = _changed(observation, present, size, axis)
-    if strategy.canary is not None and is_new:
-        previous = had(present, sizes_of(size.containers)) if run is None else sizes_of(run.previous)
-        begun_from = recorded(_with_fast(previous, size, fast))
-        pods = _canaries(context, observation, size.since, ())
-        run = CanaryRun(pods=tuple(pod.metadata.name for pod in pods), previous=begun_from)
+    if strategy.canary is not None:
+        present = present_resources(observation.workload.spec.template.spec.containers)
+        fast, is_new = _changed(observation, present, size, axis)
+        if is_new:
+            previous = had(present, sizes_of(size.containers)) if run is None else sizes_of(run.previous)
+            pods = _canaries(context, observation, size.since, ())
+            names = tuple(pod.metadata.name for pod in pods)
+            run = CanaryRun(pods=names, previous=recorded(_with_fast(previous, size, fast)))
     return (size if size.canary == run else size.model_copy(update={"canary": run})), None
 
 

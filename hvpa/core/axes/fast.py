@@ -1,6 +1,6 @@
 """The raise by the fast signal (`spec.fastSignal`): if the kubelets report that pods use more than they have, their
-containers get more at once, up to twice as much. The next decision from a measurement confirms that or takes it
-back."""
+containers get more at once, up to twice as much. A later decision from a measurement confirms that or takes it back;
+memory is kept as after an OOM."""
 
 from __future__ import annotations
 
@@ -56,23 +56,28 @@ class FastRaises:
         self._polls = observation.spec.polls_kubelets
         self._since: dt.datetime | None = None
         """Only samples that arrived later count for a raise; None: there is none now."""
-        shown, usage = observation.status.fast_signal, observation.usage
-        self._last = None if shown is None else shown.last_sample_time
-        """When a sample arrived, before the newest of this process."""
-        self._of: Mapping[tuple[str, str], PodUsage] = {} if usage is None else usage.of
-        self._are_silent = usage is not None and len(usage.silent) == usage.nodes
-        """No kubelet of the pods answers."""
+        self._pods: list[Pod] = []
+        self._of: Mapping[tuple[str, str], PodUsage] = {}
+        self._are_silent = False
+        """No kubelet of the pods has answered for ten minutes."""
+        if not self._polls:
+            return
         pods = [pod for pod in observation.resizable if is_living(pod)]
         self._pods = [pod for pod in pods if _is(pod, "Ready")]
-        if usage is None or usage.time is None or not self._polls:
+        if (usage := observation.usage) is None:
             return
-        if clock.held_until(usage.time, FAST_COUNTS) is None:
+        self._of = usage.of
+        shown = observation.status.fast_signal
+        times = (usage.time, None if shown is None else shown.last_sample_time)
+        are_old = all(clock.held_until(time, FAST_AGAIN) is None for time in times)
+        self._are_silent = are_old and len(usage.silent) == usage.nodes
+        if usage.time is None or clock.held_until(usage.time, FAST_COUNTS) is None:
             return
         waits = any(stuck.reason == UNSCHEDULABLE for stuck in observation.pods.stuck)
         if not waits and not any(_is(pod, "PodResizePending") for pod in pods):  # the nodes have room
             # An earlier sample may be of pods before their last raise.
-            times = (usage.time - FAST_COUNTS, last_raise(observation.vertical))
-            self._since = max(time for time in times if time is not None and not clock.is_ahead(time))
+            begins = (usage.time - FAST_COUNTS, last_raise(observation.vertical))
+            self._since = max(time for time in begins if time is not None and not clock.is_ahead(time))
 
     def need(self, item: ContainerResource, target: int) -> Need | None:
         """Returns what pods need now; None if they need no more than they have. `target` is the VPA's own.
@@ -110,7 +115,7 @@ class FastRaises:
         ]
         is_new = raised is not None and clock.held_until(raised.time, FAST_LASTS) is not None
         if is_new or not used or len(used) * 2 < len(self._pods):
-            if self._are_silent and raised is None and clock.held_until(self._last, FAST_AGAIN) is None:
+            if self._are_silent and raised is None:
                 return None
             return Need(item.bounds.clamp(current), 0, current, "its usage since then is not known yet")
         mean = ceil_div(sum(used), len(used))

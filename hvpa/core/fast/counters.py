@@ -22,7 +22,7 @@ SHORTEST: Final = 1.0
 """Seconds between two samples below which no usage is calculated: no kubelet samples that often, so the node's clock
 was set."""
 MINUTE: Final = 60.0
-"""Seconds over which usage is lasting."""
+"""Least seconds between the two samples of a lasting usage."""
 APART: Final = 20.0
 """Least seconds between two samples that are only kept for the usage over a minute."""
 GROWS: Final = 1.01

@@ -12,7 +12,7 @@ from builders.build import NOW, at, condition, container, decided, hvpa, merged,
 from hvpa.api.hvpa.status import FastSignalStatus, HvpaStatus
 from hvpa.core.model import Decision, FastUsage
 from tests.unit.core.actuation.sized_pods import running
-from tests.unit.core.fast.test_raises import SIZE, SPEC
+from tests.unit.core.fast.pods import SIZE, SPEC
 
 
 def deciding(

@@ -229,7 +229,8 @@ async def test_nodes_that_report_nothing_and_their_sampling_are_known(signals: C
 
 
 async def test_a_tenant_whose_every_pod_may_need_more_delays_nobody(signals: Callable[[], Signal]) -> None:
-    """Two hundred Hvpas of a namespace have news with each sample. The Hvpa of another one is next but one."""
+    """Two hundred Hvpas of a namespace have news with each sample. The Hvpa of another namespace does not wait for
+    them: it is among the next two."""
     made, queue = signals(), WorkQueue()
     other = Key("other", "web")
     for number in range(200):
