@@ -148,7 +148,8 @@ FAST_KNOWN: Final = dt.timedelta(minutes=5)
 FAST_UNDONE: Final = dt.timedelta(days=1)
 """How long a raise by the fast signal is recorded, in case the change after it is rolled back."""
 FAST_LASTS: Final = dt.timedelta(minutes=2)
-"""How long after a raise by the fast signal the usage of a minute may begin before it."""
+"""How long after a raise by the fast signal the usage of a minute may begin before it
+(docs/decisions/0076-fast-signal.md has what this and the next are worth)."""
 FAST_LEAST: Final = 80
 """A raise by the fast signal that pods need only in part is lowered if that leaves at most this percentage: smaller
 steps would follow every movement of the usage."""
