@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import DesiredSize, RolledBack
 from hvpa.api.objects.read_models import Hpa
@@ -15,7 +16,7 @@ from hvpa.core.actuation.desired import next_desired, scale_patch, sizes_of, tem
 from hvpa.core.actuation.pod import present_sizes
 from hvpa.core.actuation.pods import Resizing, creation_changes, resize_pods, template_held
 from hvpa.core.actuation.refused import template_refusals
-from hvpa.core.actuation.rollouts import next_step, with_record
+from hvpa.core.actuation.rollouts import is_trial_after, next_step, with_record
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive import scale_horizontally, scale_vertically
 from hvpa.core.axes.replicas import ReplicasResult, Way, go, without_past_goal
@@ -23,6 +24,7 @@ from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.floors import floor_state
 from hvpa.core.gates.forecast import next_record, raised_by_forecast
 from hvpa.core.gates.gates import GateContext
+from hvpa.core.gates.verdict import rollback_metrics
 from hvpa.core.model import (
     LAST_APPLIED,
     Axis,
@@ -121,6 +123,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
         context = _context(clock, observation, observation.spec)
         parts = _parts(context, observation, _judge_axes(context, observation, desired, bounds), bounds)
         patch = _patch(context, observation, parts)
+        parts = structs.replace(parts, judged_by=_judged_by(observation, parts, patch))
     axes, resizing = parts.axes, parts.resizing
     status = next_status(observation, clock, parts)
     if observation.workload is not None:
@@ -152,7 +155,18 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
         called_for=axes.called_for,
         resizes=resizing.resizes if applies and resizing is not None else (),
         creation_sizes=creation_changes(clock, observation, parts.desired_size, resizing),
+        judged_by=parts.judged_by,
     )
+
+
+def _judged_by(
+    observation: ScalableState, parts: DecisionParts, patch: WorkloadPatch | None
+) -> tuple[RollbackMetric, ...]:
+    """Return the metrics that judge a trial that begins or goes on."""
+    size = parts.desired_size
+    in_place = size is not None and size.canary is not None
+    is_trial = in_place or is_trial_after(observation, patch, parts.rollout)
+    return rollback_metrics(observation.spec) if is_trial else ()
 
 
 def _parts(

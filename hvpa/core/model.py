@@ -13,13 +13,14 @@ from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.resource import API_VERSION as API_VERSION
 from hvpa.api.hvpa.resource import GROUP as GROUP
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
+from hvpa.api.hvpa.status import CanaryMetric, HorizontalAxis, HvpaStatus, RolloutRecord, VerticalAxis
 from hvpa.api.hvpa.status import Direction as Direction
-from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, RolloutRecord, VerticalAxis
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
@@ -129,6 +130,17 @@ class FastUsage(msgspec.Struct, frozen=True, gc=False):
     """Seconds between two samples of a container, on the node that takes them least often; None: not known yet."""
 
 
+class MetricValue(NamedTuple):
+    """What the metrics API answered about a metric of a canary."""
+
+    value: str = ""
+    """A valid quantity; empty if there is none."""
+    time: dt.datetime | None = None
+    """When it was measured."""
+    problem: str = ""
+    """Why there is no value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The objects that may concern one Hvpa, as the cluster has them. `observe` decides which of them belong to it."""
@@ -165,6 +177,8 @@ class Objects:
     """The recent demand that the HPA's metrics measured, if the caller has recorded it."""
     usage: FastUsage | None = None
     """What the kubelets report of these pods; None if they are not polled."""
+    canary_values: tuple[MetricValue, ...] | None = None
+    """The values of the metrics that judge a canary, in the spec's order; None if there is none yet."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -338,6 +352,8 @@ class _State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     postponed: bool = False
     lately: Lately | None = None
     usage: FastUsage | None = None
+    canary_metrics: tuple[CanaryMetric, ...] = ()
+    """The metrics that judge a canary, with their newest values."""
 
 
 class ScalableState(_State, frozen=True, kw_only=True, gc=False):
@@ -574,3 +590,5 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The usage that kubelets report, for each raise by the fast signal."""
     called_for: Demands | None = None
     """The present demand of the HPA's metrics, which the caller records (`Objects.lately`); None if it has no use."""
+    judged_by: tuple[RollbackMetric, ...] = ()
+    """The metrics that judge a trial that begins or goes on."""

@@ -27,6 +27,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.quantity import RESOURCES, format_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.desired import as_desired
+from hvpa.core.gates.verdict import with_values
 from hvpa.core.model import (
     LAST_APPLIED,
     MOST_RIVALS,
@@ -201,9 +202,10 @@ def _basis(
     """All inputs except the HPAs. Each decision creates new lists, but their members stay the same objects."""
     hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems, objects.postponed)
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
+    tried = objects.canary_values
     return Basis(
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload, objects.lately, objects.usage),
-        (vpas, silent, histories, objects.vpa_served, *others, *of_pods),
+        (vpas, silent, histories, objects.vpa_served, *others, *of_pods, tried),
     )
 
 
@@ -260,6 +262,9 @@ def _state(
         postponed=objects.postponed,
         lately=objects.lately if in_place else None,
         usage=objects.usage if in_place else None,
+        canary_metrics=()
+        if spec is None
+        else with_values(spec, status.canary_metrics, objects.canary_values),
     )
     return state
 

@@ -10,10 +10,20 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta, Pod
-from hvpa.core.model import FIELD_MANAGER, Event, FastUsage, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import (
+    FIELD_MANAGER,
+    Event,
+    FastUsage,
+    MetricValue,
+    Objects,
+    OwnedChange,
+    PodResize,
+    WorkloadPatch,
+)
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, not_found_error, write_error
 from hvpa.kube.client.limits import Limiter
@@ -33,6 +43,7 @@ from hvpa.kube.objects import workloads
 from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, ApiResource, T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.kube.objects.usage import read_usage
+from hvpa.kube.service_metrics import ServiceMetrics
 from hvpa.reconcile.ports import (
     Conflict,
     Key,
@@ -84,6 +95,7 @@ class KubeCluster:
         self._may_write = may_write
         self._limiter = limiter or Limiter()
         self.signal: KubeletSignal | None = None
+        self.metrics: ServiceMetrics | None = None
         self.on_conflict: Callable[[], None] = lambda: None
         """Called after each write that was a conflict."""
         self._creation_sizes = CreationSizes(self._send, partial(self._take, HVPA_SIZES, quiet=True))
@@ -185,6 +197,11 @@ class KubeCluster:
 
     def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
         return None if self.signal is None else self.signal.usage(key, pods, above)
+
+    def canary_values(
+        self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
+    ) -> tuple[MetricValue, ...] | None:
+        return None if self.metrics is None else self.metrics.values(key, metrics, often=often)
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         if changes is None:

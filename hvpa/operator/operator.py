@@ -32,6 +32,7 @@ from hvpa.kube.server.auth import TokenGuard
 from hvpa.kube.server.endpoints import AddressError, Listener, health_routes, metrics_routes, serve
 from hvpa.kube.server.metrics import Metrics, MetricsPage
 from hvpa.kube.server.tls import Certificate
+from hvpa.kube.service_metrics import ServiceMetrics
 from hvpa.operator import garbage
 from hvpa.operator.roles import QueueShare, role_of
 from hvpa.operator.settings import RunSettings
@@ -106,6 +107,9 @@ class Operator:
             self._kubelets, settings.kubelet_port, clock, self._share.changed, supervisor
         )
         cluster.signal = self._signal
+        cluster.metrics = self._service_metrics = ServiceMetrics(
+            self._transport, clock, self._share.changed, supervisor
+        )
         self.metrics.watch_kubelets(lambda: self._signal.nodes, lambda: self._signal.silent)
         queue, self._aside = WorkQueue(), Aside()
         decisions = settings.decisions
@@ -142,6 +146,7 @@ class Operator:
                     await server.cleanup()
             self._aside.close()
             self._signal.stop()
+            self._service_metrics.stop()
             await self._kubelets.close()
             await self._transport.close()
             await self._leases.close()

@@ -7,9 +7,10 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta, Pod
-from hvpa.core.model import Event, FastUsage, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import Event, FastUsage, MetricValue, Objects, OwnedChange, PodResize, WorkloadPatch
 
 
 class Key(NamedTuple):
@@ -90,6 +91,13 @@ class Cluster(Protocol):
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """Returns the last measured memory usage of the containers of the pods that the label selector matches, in
         bytes by pod and container. Unknown values are left out. Never raises."""
+
+    def canary_values(
+        self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
+    ) -> tuple[MetricValue, ...] | None:
+        """Returns the last values of metrics that judge canaries, in their order, and has them read from now on: every
+        15 seconds if `often`, else once a minute. Without metrics: reads them no longer. None: nothing has been read
+        yet."""
 
     def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
         """Returns what the kubelets of these pods last reported, and has them polled from now on: often while a

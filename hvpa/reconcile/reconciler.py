@@ -24,6 +24,7 @@ from hvpa.core import decide, observe
 from hvpa.core.actuation.pod import MOST_REFUSALS
 from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.deciding import as_far_as
+from hvpa.core.gates.verdict import rollback_metrics
 from hvpa.core.invariants import violations
 from hvpa.core.model import (
     Decision,
@@ -140,6 +141,8 @@ class Reconciler:
         record = self._records.pop(key, None)
         if record is not None and record.is_polled:
             self._cluster.reported_usage(key, (), 0)
+        if record is not None and record.is_judged:
+            self._cluster.canary_values(key, (), often=False)
         self._telemetry.forgotten(key)
 
     async def reconcile(self, key: Key) -> ReconcileResult:
@@ -167,13 +170,14 @@ class Reconciler:
             )  # the key is added again once the workloads of its target's kind are listed
         record = self._records[key]
         objects = record.added_to(objects, self._clock.now())
-        objects = self._with_reported_usage(key, objects)
+        objects = self._with_canary_values(key, self._with_reported_usage(key, objects))
         if self._postponed(key) >= POSTPONED_REPORTED:
             objects = replace(objects, postponed=True)
         observation, decision = await self._decided(key, objects)
         if any(resize.lowers_limit for resize in decision.resizes) and objects.memory_use is None:
             objects = await self._with_memory_in_use(key, objects)
             observation, decision = await self._decided(key, objects)
+        self._read_often(key, objects, is_trial=bool(decision.judged_by))
         record.add_demand(objects, decision, self._clock.now())
         self._telemetry.decided(key, decision, objects.workload)
         self._check_invariants(key, observation, decision)
@@ -239,6 +243,23 @@ class Reconciler:
             self._cluster.reported_usage(key, (), 0)
             record.is_polled = False
         return objects
+
+    def _with_canary_values(self, key: Key, objects: Objects) -> Objects:
+        """Returns the objects with the values of the metrics that judge canaries, if the spec names some."""
+        record, spec = self._records[key], objects.hvpa.spec
+        metrics = rollback_metrics(spec)
+        if metrics or record.is_judged:
+            record.is_judged = bool(metrics)
+            values = self._cluster.canary_values(key, metrics, often=record.in_trial)
+            return replace(objects, canary_values=values)
+        return objects
+
+    def _read_often(self, key: Key, objects: Objects, *, is_trial: bool) -> None:
+        """Has the metrics that judge canaries read more often during a trial."""
+        record = self._records[key]
+        if record.is_judged and is_trial != record.in_trial:
+            record.in_trial = is_trial
+            self._with_canary_values(key, objects)
 
     async def _with_memory_in_use(self, key: Key, objects: Objects) -> Objects:
         """Returns the objects with the pods' memory usage. HVPA queries it at most once a minute, and only before it

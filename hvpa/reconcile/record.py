@@ -52,6 +52,10 @@ class Record:
     """Recent demand by metrics, if pods are resized in place."""
     step: UnreportedStep | None = None
     """The step that is not reported yet."""
+    is_judged: bool = False
+    """The metrics that judge its canaries are read."""
+    in_trial: bool = False
+    """They judge a trial at present."""
     is_polled: bool = False
     """The kubelets of its pods are polled."""
 

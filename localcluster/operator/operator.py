@@ -66,6 +66,15 @@ def install_fast_signal(cluster: Cluster) -> tuple[str, ...]:
     return ("--kubelet-port", str(port), "--lease-namespace", NAMESPACE)
 
 
+def install_rollback_metrics(cluster: Cluster) -> None:
+    """Apply `config/rollback-metrics`: the operator's right to read metrics of services."""
+    _apply_kustomization(cluster, "rollback-metrics")
+    for group in ("external.metrics.k8s.io", "custom.metrics.k8s.io"):
+        cluster.await_right(
+            f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}", _rule(group, "any", "get")
+        )
+
+
 def install_custom_kinds(cluster: Cluster) -> None:
     """Apply the operator's part of `config/custom-kinds`: the right to read and scale Argo Rollouts."""
     documents = [yaml.safe_load(path.read_text()) for path in sorted(CUSTOM_KINDS.glob("operator_*.yaml"))]

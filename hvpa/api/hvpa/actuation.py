@@ -9,8 +9,10 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from hvpa.api.schema.base import SpecModel
-from hvpa.api.schema.fields import INT32_MAX, PositiveDuration
+from hvpa.api.hvpa.metrics import DescribedObject, MetricIdentifier
+from hvpa.api.schema.base import Rule, SpecModel
+from hvpa.api.schema.fields import INT32_MAX, NonNegativeQuantity, PositiveDuration
+from hvpa.api.values.quantity import parse_quantity
 
 StrategyType = Literal["Rollout", "InPlaceOrRollout", "InPlace"]
 Failure = Literal["OOMKilled", "CrashLoopBackOff", "NotReady"]
@@ -41,6 +43,55 @@ CountOrPercent = Annotated[
 ]
 
 
+class RollbackExternal(SpecModel):
+    """A metric that does not belong to an object of the cluster."""
+
+    metric: MetricIdentifier
+    """The metric."""
+
+
+class RollbackObject(SpecModel):
+    """A metric of an object in the Hvpa's namespace, such as an Ingress."""
+
+    metric: MetricIdentifier
+    """The metric."""
+    described_object: DescribedObject
+    """The object that the metric describes."""
+
+
+class RollbackMetric(SpecModel):
+    """A metric of the service, such as its P99 or its share of errors, that a new size must not raise above a
+    threshold."""
+
+    RULES = (
+        Rule(
+            "has(self.external) != has(self.object)",
+            lambda metric: (metric.external is None) != (metric.object is None),
+            "set one of external and object",
+        ),
+    )
+
+    external: RollbackExternal | None = None
+    """A metric of the API external.metrics.k8s.io. If it has several series, the largest value counts."""
+    object: RollbackObject | None = None
+    """A metric of the API custom.metrics.k8s.io."""
+    above: NonNegativeQuantity
+    """The threshold, as a quantity such as 500m. A larger value is a failure, if the metric was at or below the
+    threshold since the trial began."""
+
+    @property
+    def text(self) -> str:
+        """Returns the metric's name in messages, such as `External p99` or `errors of Ingress web`."""
+        if self.object is not None:
+            described = self.object.described_object
+            return f"{self.object.metric.name} of {described.kind} {described.name}"
+        return "" if self.external is None else f"External {self.external.metric.name}"
+
+    def is_exceeded(self, value: str) -> bool:
+        """Returns whether a value (a valid quantity) is above the threshold."""
+        return parse_quantity(value) > parse_quantity(self.above)
+
+
 class Canary(SpecModel):
     """Tries a new size on some pods first. If it fails there, HVPA restores the previous size."""
 
@@ -55,6 +106,9 @@ class Canary(SpecModel):
     )
     """Events that count as a failure. OOMKilled: a container whose memory was not raised runs out of memory.
     CrashLoopBackOff: a container stops again and again. NotReady: a pod is not ready at the end of the duration."""
+    rollback_on_metrics: Annotated[tuple[RollbackMetric, ...], Field(max_length=4)] = ()
+    """Metrics of the service that count as a failure above their threshold, while these pods have the new size. HVPA
+    reads them every 15 seconds, and only during a trial."""
 
 
 class UpdateStrategy(SpecModel):

@@ -11,11 +11,12 @@ from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from hvpa.api.hvpa.actuation import StrategyType
 from hvpa.api.schema.base import StatusModel, read_json
 from hvpa.api.schema.fields import Real, Timestamp, Whole
+from hvpa.api.values.quantity import parse_quantity
 
 Axis = Literal["horizontal", "vertical"]
 Direction = Literal["up", "down"]
@@ -146,6 +147,12 @@ class Recommended(StatusModel):
     """Resources by container."""
 
 
+def _quantity_if_any(value: str) -> str:
+    if value:
+        parse_quantity(value)
+    return value
+
+
 # --- what was decided and how far the pods have got (`spec.updateStrategy` InPlace and InPlaceOrRollout) ---
 class CanaryRun(StatusModel):
     """A new size that HVPA tries on some pods first (`spec.updateStrategy.canary`)."""
@@ -156,6 +163,22 @@ class CanaryRun(StatusModel):
     """Time at which all of these pods had the new size. Missing until then."""
     previous: tuple[RecommendedContainer, ...] = ()
     """Size of the other pods. If the new size fails, all pods get it back."""
+
+
+class CanaryMetric(StatusModel):
+    """A metric of `spec.updateStrategy.canary.rollbackOnMetrics` during a trial."""
+
+    metric: str
+    """The metric's name, such as `External p99`."""
+    value: Annotated[str, AfterValidator(_quantity_if_any)] = ""
+    """The last value; empty if there has been none."""
+    time: Timestamp | None = None
+    """Time of this value."""
+    good_at: Timestamp | None = None
+    """Time of the last value at or below the threshold. Missing: a larger value is no failure, since the metric was
+    above its threshold before the trial."""
+    message: str = ""
+    """Why the metric has no value now."""
 
 
 class DesiredSize(StatusModel):
@@ -311,7 +334,7 @@ class RolledBack(StatusModel):
     time: Timestamp
     """Time of the last rollback."""
     message: str = ""
-    """The pod for which the size failed, and the failure."""
+    """The pod or the metric for which the size failed, and the failure."""
     changes: tuple[FailedChange, ...] = ()
     """Changes that HVPA rolled back."""
 
@@ -555,6 +578,8 @@ class HvpaStatus(StatusModel):
     """The rollout that HVPA started and holds."""
     rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
     """The last size that failed on the first pods, or that no node can take."""
+    canary_metrics: tuple[CanaryMetric, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """The metrics that judge the size that HVPA tries now (`spec.updateStrategy.canary.rollbackOnMetrics`)."""
     forecast: ForecastRecord | None = Field(default=None, exclude_if=lambda value: value is None)
     """The forecast (`spec.forecast`), and the measurements it is based on."""
     fast_signal: FastSignalStatus | None = Field(default=None, exclude_if=lambda value: value is None)

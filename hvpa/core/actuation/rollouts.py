@@ -27,6 +27,7 @@ from hvpa.core.actuation.pod import own_pods
 from hvpa.core.actuation.pods import held_by
 from hvpa.core.actuation.trial import failure, largest_of, taken_back
 from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
+from hvpa.core.gates.verdict import Verdict, judged, trial_end
 from hvpa.core.model import ObservedState, ScalableState, WorkloadPatch
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import NO_NODE_FOR
@@ -70,12 +71,20 @@ def next_step(context: GateContext, observation: ScalableState) -> RolloutStep:
     if tried:
         template, canary = target.spec.template.spec.containers, context.spec.strategy.canary
         pods = [pod for pod in own_pods(observation) if runs_template(pod, template)]
-        until = _trial_end(context, target, pods)
-        is_over = canary is None or (until is not None and context.clock.is_past(until))
+        since = _tried_since(context, target, pods)
         sizes = (sizes_of(tried), present_resources(template))
+        verdict = Verdict(is_over=canary is None)
+        if since is not None:
+            until, verdict = (
+                trial_end(context, observation, since)[0],
+                judged(context, observation, since, sizes),
+            )
+        is_over = verdict.is_over
         for pod in sorted(pods, key=lambda pod: pod.metadata.name):
             if canary and (why := failure(canary, pod, sizes, record.since, is_over=is_over)):
                 return _rollback_step(context, observation, record, f"pod {pod.metadata.name}: {why}")
+        if verdict.failure:
+            return _rollback_step(context, observation, record, verdict.failure)
         tried = () if is_over else tried
     hold = _rollout_hold(context, target, record, tried, until)
     held = hold is not None and (record.held or (can_be_held(target) and replaces_pods(target)))
@@ -110,13 +119,13 @@ def _rollback_without_node(
     )
 
 
-def _trial_end(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:
-    """Returns when the trial ends; None while canary pods are missing."""
+def _tried_since(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:
+    """Returns since when all canary pods have the new size; None while some are missing, or without a canary."""
     canary, created = context.spec.strategy.canary, [pod.metadata.creation_timestamp for pod in pods]
     times = [instant for instant in created if instant is not None]
     if canary is None or not times or len(times) < _canary_count(context, target):
         return None
-    return after(max(times), canary.duration)
+    return max(times)
 
 
 def _canary_count(context: GateContext, target: Workload) -> int:
@@ -164,6 +173,16 @@ def _waits_for_windows(context: GateContext, record: RolloutRecord) -> bool:
     up, down = context.spec.vpa.scale_up.update_policy, context.spec.vpa.scale_down.update_policy
     modes = {up.update_mode if record.up else "", down.update_mode if record.down else ""}
     return "MaintenanceWindow" in modes
+
+
+def is_trial_after(observation: ScalableState, patch: WorkloadPatch | None, step: RolloutStep) -> bool:
+    """Returns whether pods of a rollout try a size after this decision, whose write to the workload is `patch`."""
+    if step.rolled_back is not None or observation.target.kind in NEVER_REPLACING:
+        return False
+    if patch is not None and "template" in patch.body["spec"]:  # type: ignore[operator]
+        return observation.spec.strategy.canary is not None
+    record = step.record or observation.rollout
+    return record is not None and bool(record.previous)
 
 
 # --- the write -------------------------------------------------------------------------------------------------------

@@ -27,10 +27,10 @@ from hvpa.core.actuation.pod import (
 )
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
+from hvpa.core.gates.verdict import Verdict, judged
 from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import before_fast
-from hvpa.core.values.clock import after
 from hvpa.core.workload.containers import present_resources
 from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import CRASH_LOOP
@@ -52,7 +52,7 @@ def tried(
         previous = _without_room(observation, before, states)
         if previous is not None:
             first = min(states, key=lambda state: state.pod.metadata.name)
-            return _rolled_back_size(context, observation, size, previous, first.why, first.pod)
+            return _rolled_back_size(context, observation, size, previous, _of_pod(first.pod, first.why))
     run = None if before is None or strategy.canary is None else before.canary
     if before is not None and strategy.canary is not None and run is not None:
         states = _states(
@@ -60,15 +60,18 @@ def tried(
         )
         has_size = bool(states) and all(state.state == "resized" for state in states)
         since = (run.since or context.clock.stamp()) if has_size else None
-        is_over = since is not None and context.clock.is_past(after(since, strategy.canary.duration))
         previous = sizes_of(run.previous)
+        sizes = (previous, sizes_of(before.containers))
+        verdict = Verdict() if since is None else judged(context, observation, since, sizes)
+        is_over = verdict.is_over
         for state in states:
             why = state.why if state.is_near_use else ""
             if not why and state.state != "waiting":
-                sizes = (previous, sizes_of(before.containers))
                 why = failure(strategy.canary, state.pod, sizes, before.since, is_over=is_over)
             if why:
-                return _rolled_back_size(context, observation, size, previous, why, state.pod)
+                return _rolled_back_size(context, observation, size, previous, _of_pod(state.pod, why))
+        if verdict.failure:
+            return _rolled_back_size(context, observation, size, previous, verdict.failure)
         # Pods that can't be resized are replaced by their workload, within its own limits.
         is_stuck = strategy.type == "InPlaceOrRollout" and any(state.is_stuck for state in states)
         names = tuple(state.pod.metadata.name for state in states)
@@ -205,18 +208,21 @@ def failure(
     return "it is not ready" if is_over and not is_ready(pod) and "NotReady" in canary.rollback_on else ""
 
 
+def _of_pod(pod: Pod, why: str) -> str:
+    return f"pod {pod.metadata.name}: {why}"
+
+
 def _rolled_back_size(
     context: GateContext,
     observation: ObservedState,
     size: DesiredSize,
     previous: ContainerSizes,
     why: str,
-    pod: Pod,
 ) -> tuple[DesiredSize, RolledBack]:
-    """Returns the desired size with `previous` instead of the size that failed on a pod."""
+    """Returns the desired size with `previous` instead of the size that failed."""
     assert observation.status.desired is not None
     failed = sizes_of(observation.status.desired.containers)
-    record = taken_back(context, observation, failed, previous, f"pod {pod.metadata.name}: {why}")
+    record = taken_back(context, observation, failed, previous, why)
     update = {"containers": recorded(previous), "canary": None, "since": record.time.replace(microsecond=0)}
     return size.model_copy(update=update), record
 

@@ -24,6 +24,7 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
+from hvpa.core.gates.verdict import trial_end
 from hvpa.core.model import Direction, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
@@ -113,7 +114,7 @@ class RequestsAxis:
         canary, desired = self.observation.spec.strategy.canary, self.observation.status.desired
         run = None if canary is None or desired is None else desired.canary
         if canary is not None and run is not None and run.since is not None:
-            return after(run.since, canary.duration)
+            return trial_end(self.context, self.observation, run.since)[0]
         is_rolled_out = self.observation.rollout is not None and bool(self.observation.rollout.previous)
         return NO_CLOCK if run is not None or is_rolled_out else None
 

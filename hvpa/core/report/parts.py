@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import DesiredSize, ForecastRecord, HorizontalAxis, RolledBack, VerticalAxis
 from hvpa.core.actuation.pods import Resizing
 from hvpa.core.actuation.rollouts import RolloutStep
@@ -66,3 +67,5 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """Whether the pod template gets the desired size, for pods that can't be resized in place."""
     forecast: ForecastRecord | None = None
     """The forecast's record in the status."""
+    judged_by: tuple[RollbackMetric, ...] = ()
+    """As in `Decision`."""

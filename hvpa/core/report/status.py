@@ -81,6 +81,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         "rollout": decided.rollout.held,
         "rolled_back": decided.rolled_back or before.rolled_back,
         "actuation": None if decided.resizing is None else decided.resizing.status,
+        "canary_metrics": observation.canary_metrics if decided.judged_by else (),
         "forecast": decided.forecast,
         "fast_signal": fast_status(observation, clock),
         "axes": Axes(
@@ -122,6 +123,7 @@ def _not_scaled(observation: UnscalableState) -> dict[str, object]:
         "last_blocked_scaling": (),
         "recommended": None,
         "rollout": None,
+        "canary_metrics": (),
         "fast_signal": None,
         "forecast": observation.status.forecast
         and unused(observation.status.forecast, "not used: HVPA scales nothing"),

@@ -12,6 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
@@ -20,6 +21,7 @@ from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import (
     Event,
     FastUsage,
+    MetricValue,
     Objects,
     OwnedChange,
     PodResize,
@@ -183,6 +185,12 @@ class SimulatedCluster:
             for container in pod.containers
             if container.running
         }
+
+    def canary_values(
+        self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
+    ) -> tuple[MetricValue, ...]:
+        """See the port. The simulator knows no metrics of the service: each is at its threshold, which is good."""
+        return tuple([MetricValue(metric.above, self._instant) for metric in metrics])
 
     def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage:
         """See the port."""

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from localcluster.client.api import ApiError, Json, wait_for
+from hvpa.api.values.quantity import parse_memory
+from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.metrics_adapter import MetricsAdapter
-from localcluster.operator.operator import Operator
+from localcluster.operator.operator import Operator, install_rollback_metrics
 from localcluster.programs.build import keda_crd
 from localcluster.workloads.load import await_pods
 from tests.e2e.full import objects, recommended
@@ -122,6 +123,66 @@ def test_keda_scales_an_hvpa_to_zero_and_back(
     written = cluster.audit.writers("deployments", "web", namespace)
     assert written[OPERATOR_USER] >= 4
     assert written[HPA_CONTROLLER] == 0
+
+
+@pytest.mark.parametrize("strategy", ["InPlace", "Rollout"])
+def test_rollback_metrics_take_a_size_back_on_the_first_pods(
+    cluster: ControlPlane, operator: Operator, namespace: str, adapter: MetricsAdapter, strategy: str
+) -> None:
+    """The P99 is good before the trial, and bad once the first pod has the smaller size. Errors stay good."""
+    api = cluster.api
+    install_rollback_metrics(cluster)
+    adapter.external[(namespace, "p99")] = [({"service": "web"}, 1), ({"service": "other"}, 9)]
+    adapter.objects[(namespace, "deployments.apps/web", "errors")] = 0
+    p99 = {"name": "p99", "selector": {"matchLabels": {"service": "web"}}}
+    canary = {
+        "duration": "10m",
+        "rollbackOnMetrics": [
+            {"external": {"metric": p99}, "above": "2"},
+            {"object": {"metric": {"name": "errors"}, "describedObject": WEB}, "above": "0"},
+        ],
+    }
+    api.create(objects.deployment("web", namespace))
+    recommended.vpa(api, namespace, "web", WEB)
+    at_once = {"minChange": {"memory": {"value": "1"}}, "stabilizationDuration": "0s", "minHistory": "0s"}
+    vpa = {"name": "web", "scaleUp": {"minChange": at_once["minChange"]}, "scaleDown": at_once}
+    spec = {"hpa": {"deploy": False}, "vpa": vpa, "updateStrategy": {"type": strategy, "canary": canary}}
+    spec["weightBasedScalingIntervals"] = [{"vpaWeight": 100}]
+    await_pods(api, namespace, "web")
+    before = _memory_of_pods(api, namespace)
+    api.create(objects.hvpa("web", namespace, **spec))
+    recommended.recommend(api, namespace, "web", 32)
+
+    def has_smaller() -> bool:
+        return min(_memory_of_pods(api, namespace)) < before[0]
+
+    wait_for(has_smaller, TIMEOUT, "the first pods have the smaller size")
+    wait_for(lambda: _values(api, namespace) == ["1", "0"], TIMEOUT, "both metrics are read")
+    adapter.external[(namespace, "p99")] = [({"service": "web"}, 3)]
+    wait_for(lambda: _rolled_back(api, namespace), TIMEOUT, "the size is taken back")
+    assert _rolled_back(api, namespace)["message"] == "External p99 is 3, above 2"
+    wait_for(lambda: _memory_of_pods(api, namespace) == before, TIMEOUT, "all pods have the size before")
+    assert _values(api, namespace) == []
+
+
+def _memory_of_pods(api: KubeApi, namespace: str) -> list[int]:
+    """The memory requests of the pods that are not about to end, in bytes."""
+    pods = [
+        pod for pod in api.list("Pod", namespace, "app=web") if "deletionTimestamp" not in pod["metadata"]
+    ]
+    return sorted(
+        parse_memory(pod["spec"]["containers"][0]["resources"]["requests"]["memory"]) for pod in pods
+    )
+
+
+def _values(api: KubeApi, namespace: str) -> list[str]:
+    status = api.get("Hvpa", "web", namespace).get("status", {})
+    return [metric.get("value", "") for metric in status.get("canaryMetrics", [])]
+
+
+def _rolled_back(api: KubeApi, namespace: str) -> Json:
+    record: Json = api.get("Hvpa", "web", namespace).get("status", {}).get("rolledBack", {})
+    return record
 
 
 def _is_readable(keda: Keda) -> bool:

@@ -56,8 +56,8 @@ OLD, NEW = manifests("migrating-from-hpa-and-vpa.md")
 (LOOK,) = blocks(page("troubleshooting.md"))
 (REPORT,) = blocks(page("report.md"))
 CUSTOM_KINDS, METRICS = blocks(page("operations.md"))
-(AT_CREATION,) = blocks(page("in-place.md"))
-IN_PLACE, _CANARY = map(yaml.safe_load, manifests("in-place.md"))
+AT_CREATION, ROLLBACK_METRICS = blocks(page("in-place.md"))
+IN_PLACE, _CANARY, JUDGED = map(yaml.safe_load, manifests("in-place.md"))
 COLUMNS, STATUS, SIZES = shown(page("in-place.md"))
 (POLICY,) = blocks(page("threat-model.md"))
 MONITORING, OPERATOR_DOWN = ALERTS
@@ -245,6 +245,11 @@ def test_in_place(shop: Shells, api: KubeApi) -> None:
     shop.run(AT_CREATION)
     policies = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
     assert api.find(policies, "hvpa-size-at-creation") is not None
+    assert "unchanged" in shop.run(ROLLBACK_METRICS + ROLLBACK_METRICS)
+    generation = api.patch("Hvpa", "web", SHOP, JUDGED)["metadata"]["generation"]
+    ready = ("Ready", "True", generation)
+    wait_for(lambda: _first_condition(api) == ready, SOON, lambda: f"the Hvpa is ready: {status(api)}")
+    api.patch("Hvpa", "web", SHOP, {"spec": {"updateStrategy": {"canary": None}}})
     command, output = COLUMNS
     rows = shop.run(command).splitlines()
     assert rows[0].split() == output.splitlines()[0].split()
@@ -262,6 +267,11 @@ def test_in_place(shop: Shells, api: KubeApi) -> None:
     assert kept[0] == made[0]
     for _, size in (kept, made):
         assert re.fullmatch(r"web; app \w+:\w* \w+:\w*", size)
+
+
+def _first_condition(api: KubeApi) -> tuple[str, str, int]:
+    first = status(api)["conditions"][0]
+    return first["type"], first["status"], first["observedGeneration"]
 
 
 def test_gitops(shop: Shells, api: KubeApi) -> None:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from builders import build
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import (
     Hpa,
@@ -32,6 +33,7 @@ from hvpa.core.model import (
     Decision,
     Event,
     FastUsage,
+    MetricValue,
     Objects,
     OwnedChange,
     PodResize,
@@ -349,6 +351,12 @@ class Loop:
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """No Hvpa here resizes pods in place."""
         return {}
+
+    def canary_values(
+        self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
+    ) -> tuple[MetricValue, ...] | None:
+        """No Hvpa here has metrics that judge a canary."""
+        return None
 
     def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
         return None

@@ -44,6 +44,7 @@ def test_every_file_is_listed_in_its_kustomization() -> None:
         "operator-policy",
         "policy",
         "rbac",
+        "rollback-metrics",
         "samples",
     ):
         files = {path.name for path in (CONFIG / folder).glob("*.yaml")}

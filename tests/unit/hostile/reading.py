@@ -14,12 +14,13 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from builders.build import in_place
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, read_status, to_wire
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.cli.explain.json import to_json
 from hvpa.cli.explain.text import to_text
 from hvpa.core import Settings, decide, observe
-from hvpa.core.model import Event, FastUsage, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import Event, FastUsage, MetricValue, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES
@@ -70,6 +71,12 @@ class Writes:
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """No Hvpa here resizes pods in place."""
         return {}
+
+    def canary_values(
+        self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
+    ) -> tuple[MetricValue, ...] | None:
+        """No Hvpa here has metrics that judge a canary."""
+        return None
 
     def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
         """No Hvpa here has a fast signal that reports."""

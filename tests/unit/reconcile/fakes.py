@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from builders import build
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.core import Objects, Settings
@@ -18,6 +19,7 @@ from hvpa.core.model import (
     Direction,
     Event,
     FastUsage,
+    MetricValue,
     OwnedChange,
     PodResize,
     WorkloadPatch,
@@ -72,6 +74,8 @@ class FakeCluster:
     memory: Mapping[tuple[str, str], int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     reported: FastUsage | None = None
+    values: tuple[MetricValue, ...] | None = None
+    judged: list[tuple[tuple[str, ...], bool]] = field(default_factory=list)
     polled: list[tuple[str, ...]] = field(default_factory=list)
     """The names of the pods that were to be polled, each time."""
 
@@ -95,6 +99,12 @@ class FakeCluster:
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         self.asked.append(selector)
         return self.memory
+
+    def canary_values(
+        self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
+    ) -> tuple[MetricValue, ...] | None:
+        self.judged.append((tuple(metric.text for metric in metrics), often))
+        return self.values
 
     def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
         self.polled.append(tuple(pod.metadata.name for pod in pods))
