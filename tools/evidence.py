@@ -45,9 +45,9 @@ def _headline(kept: Kept) -> str:
     note = (
         f"Each figure is of {loads * kept.seeds} simulated loads: {loads} kinds with {kept.seeds} random seeds each"
         f" (commit {kept.commit}, {kept.date}). *Base usage* is what a pod uses without any load. The HPA and the VPA"
-        " get just enough headroom (requests above usage) to leave the same demand unserved as HVPA. The first figure"
-        " is a comparison over all seeds. For the figure in brackets, each seed is compared by itself, and the results"
-        " are averaged."
+        " get just enough headroom (requests above usage) to leave the same demand unserved as HVPA. For the first"
+        " figure, one headroom serves all seeds of a kind; for the figure in brackets, each seed has its own, and the"
+        " savings are averaged."
         " [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{markdown(rows)}\n{words.wrapped(note)}"
