@@ -43,11 +43,11 @@ def _headline(kept: Kept) -> str:
         ),
     ]
     note = (
-        f"Each figure is of {loads * kept.seeds} simulated loads: {loads} kinds with {kept.seeds} random seeds each"
-        f" (commit {kept.commit}, {kept.date}). *Base usage* is what a pod uses without any load. The HPA and the VPA"
-        " get just enough headroom (requests above usage) to leave the same demand unserved as HVPA. For the first"
-        " figure, one headroom serves all seeds of a kind; for the figure in brackets, each seed has its own, and the"
-        " savings are averaged."
+        f"Each figure covers {loads * kept.seeds} simulated loads: {loads} kinds of load, each with {kept.seeds} random seeds"
+        f" (commit {kept.commit}, {kept.date}). *Base usage* is what a pod uses without any load. For a fair comparison,"
+        " the HPA and the VPA get headroom (requests above usage): just enough that they leave as little demand unserved"
+        " as HVPA does. For the first figure, all seeds of a kind use the same headroom. For the figure in brackets, each"
+        " seed uses its own, and the figure is the average of the savings."
         " [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{markdown(rows)}\n{words.wrapped(note)}"
