@@ -8,6 +8,7 @@ trial are known when one begins.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,7 +17,7 @@ from weakref import WeakValueDictionary
 from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.core.model import MetricValue
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.service_metric import read_metric
+from hvpa.kube.objects.service_metric import Plurals, read_metric
 from hvpa.reconcile.ports import Key, TimeSource
 from hvpa.reconcile.supervision import Supervisor
 
@@ -24,8 +25,12 @@ TRIAL_PERIOD: Final = 15.0
 """Seconds between two readings during a trial, as the HPA controller reads its metrics."""
 PERIOD: Final = 60.0
 """Seconds between two readings otherwise."""
-MOST_REQUESTS: Final = 8
-"""How many requests run at once for the Hvpas of a namespace."""
+SPREAD: Final = 0.1
+"""Part of a period by which readings are spread, so that those of many Hvpas do not run at once."""
+MOST_OF_NAMESPACE: Final = 4
+"""How many metrics are read at once for the Hvpas of a namespace."""
+MOST: Final = 64
+"""How many metrics are read at once in total."""
 MOST_TIME: Final = 10.0
 """Seconds for a reading of a metric, of up to three requests."""
 
@@ -53,6 +58,8 @@ class ServiceMetrics:
         self._watched: dict[Key, _Watched] = {}
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         """By namespace."""
+        self._all = asyncio.Semaphore(MOST)
+        self._plurals: Plurals = {}
 
     def values(
         self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
@@ -79,7 +86,7 @@ class ServiceMetrics:
             self.values(key, (), often=False)
 
     async def _read_on(self, key: Key, watched: _Watched) -> None:
-        turns = self._turns.setdefault(key.namespace, asyncio.Semaphore(MOST_REQUESTS))
+        turns = self._turns.setdefault(key.namespace, asyncio.Semaphore(MOST_OF_NAMESPACE))
         while True:
             readings = [self._read(turns, key.namespace, metric) for metric in watched.metrics]
             watched.values = tuple(await asyncio.gather(*readings))
@@ -87,18 +94,17 @@ class ServiceMetrics:
                 self._enqueue(key)
             watched.begins.clear()
             try:
-                async with asyncio.timeout(TRIAL_PERIOD if watched.often else PERIOD):
+                period = TRIAL_PERIOD if watched.often else PERIOD
+                async with asyncio.timeout(period * random.uniform(1 - SPREAD, 1)):
                     await watched.begins.wait()
             except TimeoutError:
                 continue
 
     async def _read(self, turns: asyncio.Semaphore, namespace: str, metric: RollbackMetric) -> MetricValue:
-        async with turns:
-            asked = self._clock.now()
+        async with turns, self._all:
             try:
                 async with asyncio.timeout(MOST_TIME):
-                    value = await read_metric(self._transport, namespace, metric)
+                    now = self._clock.now()
+                    return await read_metric(self._transport, namespace, metric, now, self._plurals)
             except TimeoutError:
                 return MetricValue(problem=f"no answer within {MOST_TIME:.0f} s")
-        # A value without a time, or of a clock that is ahead, is as old as the request.
-        return value._replace(time=min(value.time or asked, asked))

@@ -13,7 +13,9 @@ from hvpa.api.hvpa.metrics import DescribedObject, MetricIdentifier
 from hvpa.api.schema.base import Rule, SpecModel
 from hvpa.api.schema.fields import INT32_MAX, NonNegativeQuantity, PositiveDuration
 from hvpa.api.values.quantity import parse_quantity
+from hvpa.api.values.text import one_line
 
+_LONGEST_NAME: Final = 200
 StrategyType = Literal["Rollout", "InPlaceOrRollout", "InPlace"]
 Failure = Literal["OOMKilled", "CrashLoopBackOff", "NotReady"]
 
@@ -41,6 +43,17 @@ def _count_or_percent(value: object) -> int | str:
 CountOrPercent = Annotated[
     int | str, BeforeValidator(_count_or_percent), WithJsonSchema(_COUNT_OR_PERCENT_SCHEMA)
 ]
+
+
+def _named(metric: MetricIdentifier) -> str:
+    if metric.selector is None or metric.selector.is_empty:
+        return metric.name
+    labels = [f"{key}={value}" for key, value in sorted(metric.selector.match_labels.items())]
+    labels += [
+        f"{condition.key} {condition.operator} ({' '.join(sorted(condition.values))})"
+        for condition in metric.selector.match_expressions
+    ]
+    return f"{metric.name}{{{','.join(labels)}}}"
 
 
 class RollbackExternal(SpecModel):
@@ -76,16 +89,18 @@ class RollbackMetric(SpecModel):
     object: RollbackObject | None = None
     """A metric of the API custom.metrics.k8s.io."""
     above: NonNegativeQuantity
-    """The threshold, as a quantity such as 500m. A larger value is a failure, if the metric was at or below the
-    threshold since the trial began."""
+    """The threshold, as a quantity such as 500m. If the metric passes it, the new size has failed."""
 
     @property
     def text(self) -> str:
-        """Returns the metric's name in messages, such as `External p99` or `errors of Ingress web`."""
+        """Returns the metric's name and selector in at most 200 characters, such as `External p99{service=web}` or
+        `errors of Ingress web`."""
         if self.object is not None:
             described = self.object.described_object
-            return f"{self.object.metric.name} of {described.kind} {described.name}"
-        return "" if self.external is None else f"External {self.external.metric.name}"
+            words = f"{_named(self.object.metric)} of {described.kind} {described.name}"
+        else:
+            words = "" if self.external is None else f"External {_named(self.external.metric)}"
+        return one_line(words, _LONGEST_NAME)
 
     def is_exceeded(self, value: str) -> bool:
         """Returns whether a value (a valid quantity) is above the threshold."""
@@ -108,7 +123,7 @@ class Canary(SpecModel):
     CrashLoopBackOff: a container stops again and again. NotReady: a pod is not ready at the end of the duration."""
     rollback_on_metrics: Annotated[tuple[RollbackMetric, ...], Field(max_length=4)] = ()
     """Metrics of the service that count as a failure above their threshold, while these pods have the new size. HVPA
-    reads them every 15 seconds, and only during a trial."""
+    reads them every 15 seconds during a trial, and once a minute before."""
 
 
 class UpdateStrategy(SpecModel):

@@ -11,12 +11,11 @@ from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from hvpa.api.hvpa.actuation import StrategyType
 from hvpa.api.schema.base import StatusModel, read_json
 from hvpa.api.schema.fields import Real, Timestamp, Whole
-from hvpa.api.values.quantity import parse_quantity
 
 Axis = Literal["horizontal", "vertical"]
 Direction = Literal["up", "down"]
@@ -147,12 +146,6 @@ class Recommended(StatusModel):
     """Resources by container."""
 
 
-def _quantity_if_any(value: str) -> str:
-    if value:
-        parse_quantity(value)
-    return value
-
-
 # --- what was decided and how far the pods have got (`spec.updateStrategy` InPlace and InPlaceOrRollout) ---
 class CanaryRun(StatusModel):
     """A new size that HVPA tries on some pods first (`spec.updateStrategy.canary`)."""
@@ -166,17 +159,20 @@ class CanaryRun(StatusModel):
 
 
 class CanaryMetric(StatusModel):
-    """A metric of `spec.updateStrategy.canary.rollbackOnMetrics` during a trial."""
+    """A metric of `spec.updateStrategy.canary.rollbackOnMetrics`: during a trial, and while it has no value."""
 
     metric: str
-    """The metric's name, such as `External p99`."""
-    value: Annotated[str, AfterValidator(_quantity_if_any)] = ""
-    """The last value; empty if there has been none."""
+    """The metric's name and selector, such as `External p99{service=web}`."""
+    above: str = ""
+    """The threshold."""
+    value: str = ""
+    """The last value, written every 5 minutes, and when it passes the threshold; empty if there has been none."""
     time: Timestamp | None = None
-    """Time of this value."""
-    good_at: Timestamp | None = None
-    """Time of the last value at or below the threshold. Missing: a larger value is no failure, since the metric was
-    above its threshold before the trial."""
+    """Time at which this value was measured."""
+    was_good: bool = False
+    """Whether a value was at or below the threshold, since HVPA began to read the metric for this trial."""
+    bad_since: Timestamp | None = None
+    """Time of the first value above the threshold, after the last value that was not above it."""
     message: str = ""
     """Why the metric has no value now."""
 
@@ -579,7 +575,8 @@ class HvpaStatus(StatusModel):
     rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
     """The last size that failed on the first pods, or that no node can take."""
     canary_metrics: tuple[CanaryMetric, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """The metrics that judge the size that HVPA tries now (`spec.updateStrategy.canary.rollbackOnMetrics`)."""
+    """The metrics that judge the size that HVPA tries now (`spec.updateStrategy.canary.rollbackOnMetrics`), and those
+    that have no value."""
     forecast: ForecastRecord | None = Field(default=None, exclude_if=lambda value: value is None)
     """The forecast (`spec.forecast`), and the measurements it is based on."""
     fast_signal: FastSignalStatus | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -8,7 +8,7 @@ The state of a rollout is an annotation of the workload (`RolloutRecord`), writt
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from hvpa.api.hvpa.status import (
     RolloutRecord,
     to_wire,
 )
-from hvpa.api.objects.read_models import Pod, Resources, Workload
+from hvpa.api.objects.read_models import Container, Pod, Resources, Workload
 from hvpa.core.actuation.desired import had, moved, patch_of, recorded, sizes_of
 from hvpa.core.actuation.pod import own_pods
 from hvpa.core.actuation.pods import held_by
@@ -71,6 +71,9 @@ def next_step(context: GateContext, observation: ScalableState) -> RolloutStep:
     if tried:
         template, canary = target.spec.template.spec.containers, context.spec.strategy.canary
         pods = [pod for pod in own_pods(observation) if runs_template(pod, template)]
+        known = observation.status.rolled_back
+        if known is not None and known.time >= record.since and _is_of(template, known):
+            return _rollback_step(context, observation, record, known.message)  # its write was refused
         since = _tried_since(context, target, pods)
         sizes = (sizes_of(tried), present_resources(template))
         verdict = Verdict(is_over=canary is None)
@@ -116,6 +119,16 @@ def _rollback_without_node(
     why = f"pod {waiting.pod}: {waiting.message}"
     return RolloutStep(
         previous=recorded(previous), rolled_back=taken_back(context, observation, wanted, previous, why)
+    )
+
+
+def _is_of(template: Sequence[Container], rollback: RolledBack) -> bool:
+    """Returns whether the pod template still has the sizes that were rolled back."""
+    present = present_resources(template)
+    return all(
+        change.container in present
+        and present[change.container].requests.get(change.resource) == change.failed  # type: ignore[call-overload]
+        for change in rollback.changes
     )
 
 

@@ -13,8 +13,8 @@ from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MetricValue, ResourceRequirements, ScalableState
 from hvpa.core.values.clock import after
 
-FRESH: Final = dt.timedelta(minutes=2)
-"""How old a value may be at the end of a trial. Adapters measure once or twice a minute."""
+REFRESHED: Final = dt.timedelta(minutes=5)
+"""How old the value in the status may be while it says the same. A trial may wait for days for the room of a node."""
 
 
 class Verdict(NamedTuple):
@@ -27,52 +27,81 @@ class Verdict(NamedTuple):
 
 
 def rollback_metrics(spec: HvpaSpec | None) -> tuple[RollbackMetric, ...]:
-    """Returns the metrics that judge the Hvpa's trials; none if it makes no trials or changes nothing."""
-    if spec is None or spec.mode != "Apply" or spec.strategy.canary is None:
-        return ()
-    return spec.strategy.canary.rollback_on_metrics
+    """Returns the metrics that judge the Hvpa's trials; none if it makes no trials."""
+    canary = None if spec is None else spec.strategy.canary
+    return () if canary is None else canary.rollback_on_metrics
 
 
 def with_values(
     spec: HvpaSpec, known: Sequence[CanaryMetric], values: Sequence[MetricValue] | None
 ) -> tuple[CanaryMetric, ...]:
     """Returns the record of each metric that judges trials, in the spec's order, with the values that were read last
-    (None: none yet)."""
-    records = []
+    (None: none yet). A metric with another selector or threshold is another metric."""
+    records = {(record.metric, record.above): record for record in known}
+    merged = []
     for index, metric in enumerate(rollback_metrics(spec)):
-        record = known[index] if index < len(known) and known[index].metric == metric.text else None
+        identity = (metric.text, metric.above)
+        record = records.get(identity) or CanaryMetric(metric=metric.text, above=metric.above)
         read = values[index] if values is not None and index < len(values) else None
-        records.append(_with_value(metric, record or CanaryMetric(metric=metric.text), read))
-    return tuple(records)
+        merged.append(record if read is None else _with_value(metric, record, read))
+    return tuple(merged)
 
 
-def _with_value(metric: RollbackMetric, record: CanaryMetric, read: MetricValue | None) -> CanaryMetric:
-    if read is None:
-        return record
-    if not read.value or read.time is None:
-        return record.model_copy(update={"message": read.problem})
-    good_at = record.good_at if metric.is_exceeded(read.value) else read.time
-    return record.model_copy(
-        update={"value": read.value, "time": read.time, "good_at": good_at, "message": ""}
-    )
+def _with_value(metric: RollbackMetric, record: CanaryMetric, read: MetricValue) -> CanaryMetric:
+    if read.time is None:
+        return record.model_copy(update={"message": read.problem or "no value"})
+    is_bad = metric.is_exceeded(read.value)
+    update = {
+        "value": read.value,
+        "time": read.time,
+        "was_good": record.was_good or not is_bad,
+        "bad_since": (record.bad_since or read.time) if is_bad else None,
+        "message": "",
+    }
+    return record.model_copy(update=update)
+
+
+def records_to_keep(
+    known: tuple[CanaryMetric, ...], records: tuple[CanaryMetric, ...], *, is_trial: bool
+) -> tuple[CanaryMetric, ...]:
+    """Returns the records for the status. Without a trial these are only the metrics without a value."""
+    if not is_trial:
+        records = tuple(
+            [
+                CanaryMetric(metric=record.metric, above=record.above, message=record.message)
+                for record in records
+                if record.message
+            ]
+        )
+    is_same = len(known) == len(records) and all(map(_says_the_same, known, records))
+    return known if is_same else records
+
+
+def _says_the_same(known: CanaryMetric, record: CanaryMetric) -> bool:
+    update = {"value": known.value, "time": known.time}
+    if record.model_copy(update=update) != known:
+        return False
+    if record.time is None or known.time is None:
+        return record.time == known.time
+    return abs(record.time - known.time) < REFRESHED
 
 
 def trial_end(
     context: GateContext, observation: ScalableState, since: dt.datetime
-) -> tuple[dt.datetime, str]:
-    """Returns when a trial ends whose pods have the new size since `since`, and the metrics that lack a fresh value
-    then, in words (empty: none). A trial whose metrics are unknown lasts twice as long."""
+) -> tuple[dt.datetime, tuple[CanaryMetric, ...]]:
+    """Returns when a trial ends whose pods have the new size since `since`, and the metrics that have no value of the
+    trial then. A trial whose metrics have no value lasts twice as long."""
     canary = context.spec.strategy.canary
     assert canary is not None, "a trial has a canary"
     until = after(since, canary.duration)
     if not context.clock.is_past(until):
-        return until, ""
-    unknown = [
-        record.metric
+        return until, ()
+    lacking = [
+        record
         for record in observation.canary_metrics
-        if record.time is None or record.time <= since or context.clock.held_until(record.time, FRESH) is None
+        if record.message or record.time is None or record.time <= since
     ]
-    return (after(until, canary.duration) if unknown else until), ", ".join(unknown)
+    return (after(until, canary.duration) if lacking else until), tuple(lacking)
 
 
 def judged(
@@ -83,19 +112,19 @@ def judged(
 ) -> Verdict:
     """Judges a trial whose pods have the new size since `since`. `sizes` are the size before and the new size.
 
-    A metric fails it if it is above its threshold now and was not above it before, since the trial began. Without a
-    fresh value of a metric by the end, a size that lowers a request is rolled back, because nothing shows that the
-    service bears it; raises stay.
+    A metric fails it if it has passed its threshold since then. If a metric has no value by the end, a size that lowers
+    a request is rolled back, because nothing shows that the service bears it; raises stay. A metric that has only not
+    been read again yet, after a restart or a jump of the clock, delays the end.
     """
-    for metric, record in zip(rollback_metrics(context.spec), observation.canary_metrics, strict=True):
-        is_new = record.good_at is not None and record.time is not None and record.time > since
-        if is_new and metric.is_exceeded(record.value):
-            return Verdict(f"{metric.text} is {record.value}, above {metric.above}")
-    until, unknown = trial_end(context, observation, since)
-    if not context.clock.is_past(until):
+    for record in observation.canary_metrics:
+        if record.was_good and record.bad_since is not None and record.bad_since > since:
+            return Verdict(f"{record.metric} is {record.value}, above {record.above}")
+    until, lacking = trial_end(context, observation, since)
+    if not context.clock.is_past(until) or any(not record.message for record in lacking):
         return Verdict()
-    if unknown and _lowers(*sizes):
-        return Verdict(f"no value of {unknown} by the end of the trial")
+    if lacking and _lowers(*sizes):
+        why = "; ".join([f"{record.metric}: {record.message}" for record in lacking])
+        return Verdict(f"no value by the end of the trial: {why}")
     return Verdict(is_over=True)
 
 

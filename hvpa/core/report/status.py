@@ -30,6 +30,7 @@ from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
 from hvpa.core.actuation.desired import recorded, template_has
 from hvpa.core.gates.forecast import unused
+from hvpa.core.gates.verdict import records_to_keep
 from hvpa.core.model import Axis, Blocked, ObservedState, ScalableState, UnscalableState
 from hvpa.core.report.conditions import conditions, refusals
 from hvpa.core.report.fast import fast_status
@@ -81,7 +82,9 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         "rollout": decided.rollout.held,
         "rolled_back": decided.rolled_back or before.rolled_back,
         "actuation": None if decided.resizing is None else decided.resizing.status,
-        "canary_metrics": observation.canary_metrics if decided.judged_by else (),
+        "canary_metrics": records_to_keep(
+            before.canary_metrics, observation.canary_metrics, is_trial=bool(decided.judged_by)
+        ),
         "forecast": decided.forecast,
         "fast_signal": fast_status(observation, clock),
         "axes": Axes(
@@ -123,7 +126,6 @@ def _not_scaled(observation: UnscalableState) -> dict[str, object]:
         "last_blocked_scaling": (),
         "recommended": None,
         "rollout": None,
-        "canary_metrics": (),
         "fast_signal": None,
         "forecast": observation.status.forecast
         and unused(observation.status.forecast, "not used: HVPA scales nothing"),

@@ -4,8 +4,8 @@ custom.metrics.k8s.io. The HPA controller reads the same (pkg/controller/podauto
 from __future__ import annotations
 
 import datetime as dt
-from contextlib import suppress
 from fractions import Fraction
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -21,14 +21,21 @@ from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
 from hvpa.kube.client.paths import PathError, api_path, escaped_path
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.usage import METRICS_TIMEOUT
 
 MOST_WORDS: Final = 200
 """Characters of a problem in the status."""
+MOST_BYTES: Final = 2**16
+"""Bytes of an answer: some hundred series. A larger answer would delay the decisions of all Hvpas."""
+FRESH: Final = dt.timedelta(minutes=2)
+"""How old a value may be. Adapters measure once or twice a minute."""
+TIMEOUT: Final = 30.0
+"""Seconds. The caller ends a reading sooner: a request that times out ends a connection that all requests share."""
+Plurals = dict[tuple[str, str], str]
+"""Resources by API version and kind."""
 
 
 class _Value(msgspec.Struct):
-    value: str | int = ""
+    value: str | int | float = ""
     timestamp: dt.datetime | None = None
 
 
@@ -39,23 +46,39 @@ class _Values(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Values).decode
 
 
-async def read_metric(transport: Transport, namespace: str, metric: RollbackMetric) -> MetricValue:
-    """Returns the largest present value of a metric. Never raises: a metric without a value has a problem instead."""
+async def read_metric(
+    transport: Transport, namespace: str, metric: RollbackMetric, now: dt.datetime, plurals: Plurals
+) -> MetricValue:
+    """Returns the largest of a metric's fresh values. Never raises: a metric without a value has a problem instead.
+
+    `plurals` remembers the resources of kinds. A value without a time, or of a clock that is ahead, is of `now`.
+    """
     try:
         if metric.external is not None:
             values = await _external(transport, namespace, metric.external)
         else:
             assert metric.object is not None, "a metric is external or of an object"
-            values = await _of_object(transport, namespace, metric.object)
-    except (ApiError, Unreachable, PathError) as error:
+            values = await _of_object(transport, namespace, metric.object, plurals)
+        return _largest(values, now)
+    except (ApiError, Unreachable, PathError, QuantityError) as error:
         return MetricValue(problem=one_line(str(error), MOST_WORDS))
-    newest: tuple[Fraction, MetricValue] | None = None
+
+
+def _largest(values: _Values, now: dt.datetime) -> MetricValue:
+    """Returns the largest fresh value. Raises QuantityError if a value is no quantity."""
+    found: list[tuple[Fraction, MetricValue]] = []
+    newest: dt.datetime | None = None
     for item in values.items:
-        with suppress(QuantityError):
-            amount = parse_quantity(item.value)
-            if newest is None or amount > newest[0]:
-                newest = amount, MetricValue(str(item.value), _aware(item.timestamp))
-    return MetricValue(problem="the metrics API returns no value") if newest is None else newest[1]
+        text, time = str(item.value), min(_aware(item.timestamp) or now, now)
+        amount = parse_quantity(text)
+        newest = time if newest is None else max(newest, time)
+        if now - time <= FRESH:
+            found.append((amount, MetricValue(text, time)))
+    if newest is None:
+        return MetricValue(problem="the metrics API returns no value")
+    if not found:
+        return MetricValue(problem=f"the newest value is of {newest:%Y-%m-%dT%H:%M:%SZ}")
+    return max(found, key=itemgetter(0))[1]
 
 
 def _aware(time: dt.datetime | None) -> dt.datetime | None:
@@ -74,18 +97,22 @@ async def _external(transport: Transport, namespace: str, source: RollbackExtern
     metric = source.metric
     path = escaped_path("apis", "external.metrics.k8s.io", "v1beta1", "namespaces", namespace, metric.name)
     query = {"labelSelector": _text(metric.selector)} if metric.selector else {}
-    response = await transport.request("GET", path, query, None, METRICS_TIMEOUT, "list")
-    return decoded(_decode, response, "the metric's values")
+    return decoded(_decode, await transport.page(path, query, TIMEOUT, MOST_BYTES), "the metric's values")
 
 
-async def _of_object(transport: Transport, namespace: str, source: RollbackObject) -> _Values:
+async def _of_object(
+    transport: Transport, namespace: str, source: RollbackObject, plurals: Plurals
+) -> _Values:
     metric, described = source.metric, source.described_object
     query = {"metricLabelSelector": _text(metric.selector)} if metric.selector else {}
     version = described.api_version or "v1"
-    kinds = await served(transport, api_path(version))
-    plural = next((item.name for item in kinds if item.kind == described.kind and "/" not in item.name), None)
+    plural = plurals.get((version, described.kind))
     if plural is None:
-        raise Unreachable(f"the API server serves no {described.kind} in {version}")
+        kinds = await served(transport, api_path(version))
+        names = [item.name for item in kinds if item.kind == described.kind and "/" not in item.name]
+        if not names:
+            raise Unreachable(f"the API server serves no {described.kind} in {version}")
+        plural = plurals[version, described.kind] = names[0]
     group = version.rpartition("/")[0]
     resource = f"{plural}.{group}" if group else plural
 
@@ -94,7 +121,7 @@ async def _of_object(transport: Transport, namespace: str, source: RollbackObjec
             *("apis", "custom.metrics.k8s.io", custom),
             *("namespaces", namespace, resource, described.name, metric.name),
         )
-        return await transport.request("GET", path, query, None, METRICS_TIMEOUT, "get")
+        return await transport.page(path, query, TIMEOUT, MOST_BYTES)
 
     try:
         response = await read("v1beta2")

@@ -160,7 +160,7 @@ def test_rollback_metrics_take_a_size_back_on_the_first_pods(
     wait_for(lambda: _values(api, namespace) == ["1", "0"], TIMEOUT, "both metrics are read")
     adapter.external[(namespace, "p99")] = [({"service": "web"}, 3)]
     wait_for(lambda: _rolled_back(api, namespace), TIMEOUT, "the size is taken back")
-    assert _rolled_back(api, namespace)["message"] == "External p99 is 3, above 2"
+    assert _rolled_back(api, namespace)["message"] == "External p99{service=web} is 3, above 2"
     wait_for(lambda: _memory_of_pods(api, namespace) == before, TIMEOUT, "all pods have the size before")
     assert _values(api, namespace) == []
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from builders.build import NOW, at, hvpa
+from builders.build import NOW, hvpa
 from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.core.model import MetricValue
 from hvpa.kube import service_metrics
-from hvpa.kube.service_metrics import MOST_REQUESTS, ServiceMetrics
+from hvpa.kube.service_metrics import MOST, MOST_OF_NAMESPACE, ServiceMetrics
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.supervision import Supervisor
 
@@ -39,13 +39,16 @@ class Adapter:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.enqueued: list[Key] = []
         self.read: list[tuple[str, str]] = []
-        self.answer = MetricValue("1")
+        self.answer = MetricValue("1", NOW)
         self.error: Exception | None = None
         monkeypatch.setattr(service_metrics, "read_metric", self._read)
         transport: Any = None
         self.metrics = ServiceMetrics(transport, Clock(), self.enqueued.append, Supervisor())
 
-    async def _read(self, transport: object, namespace: str, metric: RollbackMetric) -> MetricValue:
+    async def _read(
+        self, transport: object, namespace: str, metric: RollbackMetric, now: dt.datetime, plurals: object
+    ) -> MetricValue:
+        assert now == NOW
         self.read.append((namespace, metric.text))
         if self.error is not None:
             error, self.error = self.error, None
@@ -73,16 +76,6 @@ async def test_values_are_there_once_they_are_read(adapter: Adapter) -> None:
     assert adapter.metrics.values(WEB, metrics("p99", "errors"), often=False) == (value, value)
     assert adapter.read == [("default", "External p99"), ("default", "External errors")]
     assert adapter.enqueued == []
-    adapter.metrics.stop()
-
-
-@pytest.mark.parametrize(("measured", "time"), [(at(minutes=1), NOW), (at(minutes=-1), at(minutes=-1))])
-async def test_no_value_is_newer_than_its_request(
-    adapter: Adapter, measured: dt.datetime, time: dt.datetime
-) -> None:
-    adapter.answer = MetricValue("1", measured)
-    adapter.metrics.values(WEB, metrics("p99"), often=False)
-    await until(lambda: adapter.metrics.values(WEB, metrics("p99"), often=False) == (MetricValue("1", time),))
     adapter.metrics.stop()
 
 
@@ -119,16 +112,28 @@ async def test_other_metrics_replace_those_before(adapter: Adapter) -> None:
 async def test_a_metric_that_hangs_has_no_value_and_delays_no_other_namespace(
     adapter: Adapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(2 * MOST_REQUESTS):
+    for number in range(2 * MOST_OF_NAMESPACE):
         adapter.metrics.values(Key("hostile", f"web-{number}"), metrics("hangs"), often=True)
     adapter.metrics.values(WEB, metrics("p99"), often=True)
     await until(lambda: bool(adapter.enqueued))
     assert adapter.enqueued == [WEB]
-    assert len([read for read in adapter.read if read[0] == "hostile"]) == MOST_REQUESTS
+    assert len([read for read in adapter.read if read[0] == "hostile"]) == MOST_OF_NAMESPACE
     monkeypatch.setattr(service_metrics, "MOST_TIME", 0.0)
     adapter.metrics.values(SHOP, metrics("hangs"), often=True)
     expected = MetricValue(problem="no answer within 0 s")
     await until(lambda: adapter.metrics.values(SHOP, metrics("hangs"), often=True) == (expected,))
+    adapter.metrics.stop()
+
+
+async def test_no_more_metrics_are_read_at_once_than_allowed(adapter: Adapter) -> None:
+    for number in range(MOST):
+        adapter.metrics.values(
+            Key(f"hostile-{number % 20}", f"web-{number}"), metrics("hangs", "hangs"), often=True
+        )
+    await until(lambda: len(adapter.read) == MOST)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(adapter.read) == MOST
     adapter.metrics.stop()
 
 

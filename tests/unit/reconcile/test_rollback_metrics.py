@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,6 +40,17 @@ def test_rollback_metrics_are_read_often_while_a_trial_runs() -> None:
     assert record.value == "200m"
     web.reconcile()
     assert web.cluster.judged[2:] == [(NAMES, True)]
+
+
+def test_rollback_metrics_of_a_trial_are_read_while_the_hvpa_is_paused() -> None:
+    web = harness(JUDGED, "3G")
+    web.reconcile()
+    assert web.cluster.one is not None
+    status = web.cluster.one.hvpa.status
+    assert status.canary_metrics
+    web.change(hvpa=replace(build.hvpa(build.merged(JUDGED, {"mode": "Paused"})), status=status))
+    web.reconcile()
+    assert web.cluster.judged[-1][0] == NAMES
 
 
 @pytest.mark.parametrize("spec", [OTHER, build.merged(JUDGED, {"mode": "Paused"})], ids=["none", "paused"])

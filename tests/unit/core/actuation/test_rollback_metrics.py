@@ -75,7 +75,7 @@ def test_rollback_metrics_of_a_canary_are_recorded_during_the_trial_only() -> No
     first = trial.decide(-1, [p99("200m", -1.5)], tried=False)
     assert canary(first).pods == ("web-0", "web-1")
     expected = CanaryMetric(
-        metric="External p99", value="200m", time=at(minutes=-1.5), good_at=at(minutes=-1.5)
+        metric="External p99", above="500m", value="200m", time=at(minutes=-1.5), was_good=True
     )
     assert trial.status.canary_metrics == (expected,)
     assert [metric.text for metric in first.judged_by] == ["External p99"]
@@ -125,7 +125,7 @@ def test_rollback_metric_without_a_value_doubles_the_trial_and_only_raises_pass(
     assert desired(over).canary is None
     assert (over.status.rolled_back is not None) == is_back
     if is_back:
-        assert rolled_back(over).message == "no value of External p99 by the end of the trial"
+        assert rolled_back(over).message == "no value by the end of the trial: External p99: HTTP 403"
 
 
 def test_canary_gate_holds_other_changes_until_the_longer_trial_is_over() -> None:
@@ -150,12 +150,18 @@ def test_a_value_of_each_rollback_metric_is_needed() -> None:
     trial.decide(0, [p99("200m", -0.5), NO_ANSWER])
     trial.decide(TRIED_FOR, [p99("200m", TRIED_FOR - 1), NO_ANSWER])
     decision = trial.decide(2 * TRIED_FOR, [p99("200m", 2 * TRIED_FOR - 1), NO_ANSWER])
-    assert rolled_back(decision).message == "no value of errors of Service web by the end of the trial"
+    assert (
+        rolled_back(decision).message == "no value by the end of the trial: errors of Service web: HTTP 403"
+    )
 
 
-@pytest.mark.parametrize("spec", [{"mode": "Recommend"}, {"updateStrategy": {"canary": None}}], ids=str)
-def test_rollback_metrics_are_read_for_trials_only(spec: dict[str, Any]) -> None:
-    assert rollback_metrics(hvpa(merged(merged(SPEC, judged_by(P99)), spec)).spec) == ()
+def test_rollback_metrics_need_a_canary() -> None:
+    assert (
+        rollback_metrics(
+            hvpa(merged(merged(SPEC, judged_by(P99)), {"updateStrategy": {"canary": None}})).spec
+        )
+        == ()
+    )
     assert rollback_metrics(None) == ()
 
 
@@ -189,7 +195,7 @@ def test_rollback_metric_without_a_value_doubles_the_trial_of_a_rollout() -> Non
     assert held.status.rollout is not None
     assert held.status.rollout.until == at(minutes=2 * TRIED_FOR)
     rollout.replaced(1)
-    message = "no value of External p99 by the end of the trial"
+    message = "no value by the end of the trial: External p99: HTTP 403"
     assert rolled_back(rolled_out(2 * TRIED_FOR, rollout, NO_ANSWER)).message == message
 
 
@@ -200,12 +206,104 @@ def test_rollback_metrics_wait_until_all_canary_pods_of_a_rollout_are_there() ->
     assert rolled_out(2, rollout, p99("200m", 1.5)).status.rolled_back is None
 
 
+def test_rollback_of_a_rollout_that_was_refused_is_written_later() -> None:
+    """The status has it already, and the metric is not judged again."""
+    rollout = Rollout(ROLLED)
+    rolled_out(0, rollout, p99("200m", -0.5))
+    rollout.replaced(1)
+    held = rollout.seen.workload
+    rolled_out(3, rollout, p99("1", 2))
+    rollout.seen = replace(rollout.seen, workload=held)
+    again = rolled_out(TRIED_FOR + 2, rollout, p99("1", TRIED_FOR + 1))
+    assert rolled_back(again).message == "External p99 is 1, above 500m"
+    assert rollout.memory == "1G"
+
+
+# --- what happens meanwhile ------------------------------------------------------------------------------------------
+def test_rollback_metric_that_was_bad_before_the_pods_had_the_size_proves_nothing() -> None:
+    """A load jump comes between the beginning of the trial and the resize."""
+    trial = Trial("2G")
+    trial.decide(-3, [p99("200m", -3.5)], tried=False)
+    trial.decide(-1, [p99("1", -1.2)], tried=False)
+    trial.decide(0, [p99("1", -0.2)])
+    assert trial.decide(1, [p99("2", 0.8)]).status.rolled_back is None
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [{"mode": "Paused"}, {"mode": "Recommend"}, {"targetRef": {"name": ""}}], ids=str
+)
+@pytest.mark.parametrize("paused", [3, TRIED_FOR + 1])
+def test_rollback_metrics_of_a_trial_outlive_a_pause_and_a_spec_that_is_invalid(
+    meanwhile: dict[str, Any], paused: float
+) -> None:
+    trial = running_trial()
+    trial.decide(2, [p99("200m", 1.8)])
+    usual = trial.manifest
+    trial.manifest = replace(hvpa(merged(merged(SPEC, judged_by(P99)), meanwhile)), status=usual.status)
+    trial.decide(paused, [p99("1", paused - 0.2)])
+    trial.manifest = replace(usual, status=trial.status)
+    trial.decide(paused + 0.1, [p99("1", paused)])
+    assert trial.status.rolled_back is not None
+    assert trial.status.rolled_back.message == "External p99 is 1, above 500m"
+
+
+def test_rollback_metrics_are_awaited_after_a_restart_that_outlasts_the_trial() -> None:
+    trial = running_trial()
+    late = trial.decide(2 * TRIED_FOR + 1, None)
+    assert canary(late).since == NOW
+    over = trial.decide(2 * TRIED_FOR + 1.1, [p99("200m", 2 * TRIED_FOR + 1)])
+    assert desired(over).canary is None
+    assert over.status.rolled_back is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {
+            "external": {"metric": {"name": "p99", "selector": {"matchLabels": {"app": "web"}}}},
+            "above": "500m",
+        },
+        {**P99, "above": "100m"},
+    ],
+    ids=["selector", "threshold"],
+)
+def test_rollback_metric_with_another_selector_or_threshold_is_another(changed: dict[str, Any]) -> None:
+    trial = running_trial()
+    trial.decide(1, [p99("200m", 0.5)])
+    trial.manifest = replace(hvpa(merged(SPEC, judged_by(changed))), status=trial.status)
+    assert trial.decide(3, [p99("1", 2)]).status.rolled_back is None
+    assert not trial.status.canary_metrics[0].was_good
+
+
+def test_rollback_metrics_may_change_places() -> None:
+    trial = running_trial()
+    trial.manifest = replace(hvpa(merged(SPEC, judged_by(ERRORS, P99))), status=trial.status)
+    decision = trial.decide(3, [p99("0", 2), p99("1", 2)])
+    assert rolled_back(decision).message == "External p99 is 1, above 500m"
+
+
+def test_rollback_metric_that_says_the_same_is_written_every_five_minutes() -> None:
+    trial = running_trial()
+    first = trial.decide(1, [p99("210m", 0.9)]).status
+    assert trial.decide(3, [p99("220m", 2.9)]).status is first
+    assert trial.decide(6, [p99("230m", 5.9)]).status.canary_metrics[0].value == "230m"
+
+
+def test_rollback_metric_without_a_value_is_in_the_status_before_a_trial() -> None:
+    trial = Trial("500M")
+    trial.recommended = vpa({"app": {"cpu": "1", "memory": "1G"}})
+    status = trial.decide(0, [NO_ANSWER], tried=False).status
+    assert status.canary_metrics == (CanaryMetric(metric="External p99", above="500m", message="HTTP 403"),)
+    assert trial.decide(1, [NO_ANSWER], tried=False).status is status
+    assert not trial.decide(2, [p99("200m", 1.9)], tried=False).status.canary_metrics
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------
 @given(
     st.lists(
         st.builds(
             MetricValue,
-            value=st.sampled_from(["", "0", "-1", "1e9", "500m", "501m"]),
+            value=st.sampled_from(["0", "-1", "1e9", "500m", "501m"]),
             time=st.none() | st.datetimes(timezones=st.just(dt.UTC)),
             problem=st.text(max_size=5),
         ),
@@ -215,12 +313,20 @@ def test_rollback_metrics_wait_until_all_canary_pods_of_a_rollout_are_there() ->
 def test_any_values_of_rollback_metrics_are_recorded_or_ignored(values: list[MetricValue]) -> None:
     spec = hvpa(merged(SPEC, judged_by(P99, ERRORS))).spec
     assert spec is not None
-    known = (CanaryMetric(metric="External p99", value="1"), CanaryMetric(metric="another", value="1"))
+    known = (
+        CanaryMetric(metric="External p99", above="500m", value="1"),
+        CanaryMetric(metric="another", above="500m", value="1"),
+    )
     records = with_values(spec, known, values)
     assert [record.metric for record in records] == ["External p99", "errors of Service web"]
     for record, value in zip(records, values, strict=False):
-        if value.value and value.time is not None:
+        if value.time is not None:
             assert (record.value, record.time, record.message) == (value.value, value.time, "")
+            assert (record.bad_since is None) == record.was_good
         else:
-            assert record.message == value.problem
-    assert with_values(spec, known, None) == (known[0], CanaryMetric(metric="errors of Service web"))
+            assert record.message == value.problem or not value.problem
+            assert record.message
+    assert with_values(spec, known, None) == (
+        known[0],
+        CanaryMetric(metric="errors of Service web", above="0"),
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.build import hvpa
+from builders.build import NOW, at, hvpa, stamp
 from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.core.model import MetricValue
 from hvpa.kube.objects import service_metric
@@ -28,7 +27,7 @@ SELECTOR = {
         {"key": "old", "operator": "DoesNotExist"},
     ],
 }
-TIME = dt.datetime(2026, 1, 1, 9, 59, tzinfo=dt.UTC)
+TIME = at(minutes=-1)
 
 
 def read(document: dict[str, Any]) -> RollbackMetric:
@@ -47,14 +46,22 @@ def of_object(**described: str) -> RollbackMetric:
 
 
 def item(value: object, **more: Any) -> dict[str, Any]:
-    return {"value": value, "timestamp": "2026-01-01T09:59:00Z", **more}
+    return {"value": value, "timestamp": stamp(TIME), **more}
 
 
 async def test_external_metric_is_the_largest_value_of_its_series(tmp_path: Path) -> None:
-    items = [item("250m"), item("1500m"), item("1"), item("much"), {}]
+    items = [
+        item("250m"),
+        item("1500m"),
+        item(1),
+        item(0.5),
+        item("3") | {"timestamp": stamp(at(minutes=-3))},
+    ]
     server = FakeServer(always({"items": items}))
     async with server.connected(tmp_path) as transport:
-        assert await read_metric(transport, "shop", external(selector=SELECTOR)) == MetricValue("1500m", TIME)
+        assert await read_metric(transport, "shop", external(selector=SELECTOR), NOW, {}) == MetricValue(
+            "1500m", TIME
+        )
     assert server.requests == [("GET", EXTERNAL, {"labelSelector": "app=web,!old,tier in (a,b)"})]
 
 
@@ -64,14 +71,18 @@ async def test_external_metric_is_the_largest_value_of_its_series(tmp_path: Path
         (status(403, "Forbidden", "not allowed"), "not allowed"),
         (b"[]", "the metric's values"),
         ({"items": []}, "the metrics API returns no value"),
-        ({"items": [item("NaN")]}, "the metrics API returns no value"),
+        ({"items": [item("1"), item("NaN")]}, "'NaN' is not a quantity"),
+        ({"items": [item("1"), item(1e100)]}, "is not a quantity"),
+        ({"items": [item(-(10**64 - 1))]}, "is not a quantity"),
+        ({"items": [item("1") | {"timestamp": stamp(at(minutes=-3))}]}, "the newest value is of 2026-"),
+        ({"items": [item("1") for _ in range(2000)]}, "the response has more than 65536 bytes"),
         ({"items": [item("1") | {"timestamp": "soon"}]}, "the metric's values"),
     ],
-    ids=["forbidden", "no object", "no series", "no quantity", "no time"],
+    ids=["forbidden", "no object", "no series", "NaN", "huge", "long", "old", "many series", "no time"],
 )
 async def test_metric_without_a_value_has_a_problem(tmp_path: Path, answer: object, problem: str) -> None:
     async with FakeServer(always(answer)).connected(tmp_path) as transport:
-        value = await read_metric(transport, "shop", external())
+        value = await read_metric(transport, "shop", external(), NOW, {})
     assert (value.value, value.time) == ("", None)
     assert problem in value.problem
 
@@ -79,7 +90,7 @@ async def test_metric_without_a_value_has_a_problem(tmp_path: Path, answer: obje
 async def test_no_request_is_made_for_a_name_that_is_a_path(tmp_path: Path) -> None:
     server = FakeServer()
     async with server.connected(tmp_path) as transport:
-        value = await read_metric(transport, "shop", external("../../../api/v1/secrets"))
+        value = await read_metric(transport, "shop", external("../../../api/v1/secrets"), NOW, {})
     assert "is not a valid name" in value.problem
     assert server.requests == []
 
@@ -111,18 +122,38 @@ async def test_object_metric_is_read_at_the_resource_of_its_kind(
 ) -> None:
     server = served(kind, resource.partition(".")[0], {"v1beta2": {"items": [item("3")]}})
     async with server.connected(tmp_path) as transport:
-        assert await read_metric(transport, "shop", of_object(kind=kind, **version)) == MetricValue("3", TIME)
+        assert await read_metric(transport, "shop", of_object(kind=kind, **version), NOW, {}) == MetricValue(
+            "3", TIME
+        )
     path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/{resource}/web/errors"
     assert server.paths == [discovery, path]
+
+
+async def test_the_resource_of_a_kind_is_found_once(tmp_path: Path) -> None:
+    server = served("Service", "services", {"v1beta2": {"items": [item("3")]}})
+    plurals: dict[tuple[str, str], str] = {}
+    async with server.connected(tmp_path) as transport:
+        for _ in range(2):
+            await read_metric(transport, "shop", of_object(kind="Service"), NOW, plurals)
+    assert plurals == {("v1", "Service"): "services"}
+    assert server.paths.count("/api/v1") == 1
+
+
+async def test_value_without_a_time_or_of_a_clock_that_is_ahead_is_of_now(tmp_path: Path) -> None:
+    items = [{"value": "2"}, item("3") | {"timestamp": stamp(at(hours=1))}]
+    async with FakeServer(always({"items": items})).connected(tmp_path) as transport:
+        assert await read_metric(transport, "shop", external(), NOW, {}) == MetricValue("3", NOW)
 
 
 async def test_object_metric_of_an_older_adapter(tmp_path: Path) -> None:
     answers = {
         "v1beta2": status(404),
-        "v1beta1": {"items": [{"value": 3, "timestamp": "2026-01-01T09:59:00"}]},
+        "v1beta1": {"items": [{"value": 3, "timestamp": stamp(TIME).rstrip("Z")}]},
     }
     async with served("Service", "services", answers).connected(tmp_path) as transport:
-        assert await read_metric(transport, "shop", of_object(kind="Service")) == MetricValue("3", TIME)
+        assert await read_metric(transport, "shop", of_object(kind="Service"), NOW, {}) == MetricValue(
+            "3", TIME
+        )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +167,7 @@ async def test_object_metric_that_can_not_be_read(
     tmp_path: Path, kind: str, answer: object, problem: str
 ) -> None:
     async with served("Service", "services", {"v1beta2": answer}).connected(tmp_path) as transport:
-        assert problem in (await read_metric(transport, "shop", of_object(kind=kind))).problem
+        assert problem in (await read_metric(transport, "shop", of_object(kind=kind), NOW, {})).problem
 
 
 FIELDS = st.sampled_from(["items", "value", "timestamp", "x"])
@@ -150,10 +181,10 @@ ANY_JSON = st.recursive(
 @given(ANY_JSON)
 def test_any_answer_is_a_value_or_a_problem(answer: object) -> None:
     class Transport:
-        async def request(self, *_: object) -> bytes:
+        async def page(self, *_: object) -> bytes:
             return json.dumps(answer).encode()
 
     transport: Any = Transport()
-    value = asyncio.run(read_metric(transport, "shop", external()))
+    value = asyncio.run(read_metric(transport, "shop", external(), NOW, {}))
     assert bool(value.value) != bool(value.problem)
     assert len(value.problem) <= service_metric.MOST_WORDS
