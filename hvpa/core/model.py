@@ -354,6 +354,8 @@ class _State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     usage: FastUsage | None = None
     canary_metrics: tuple[CanaryMetric, ...] = ()
     """The metrics that judge a canary, with their newest values."""
+    canary_is_read: bool = False
+    """Whether they have been read since this process started."""
 
 
 class ScalableState(_State, frozen=True, kw_only=True, gc=False):

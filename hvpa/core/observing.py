@@ -265,6 +265,7 @@ def _state(
         canary_metrics=()
         if spec is None
         else with_values(spec, status.canary_metrics, objects.canary_values),
+        canary_is_read=objects.canary_values is not None,
     )
     return state
 

@@ -122,6 +122,8 @@ def judged(
     until, lacking = trial_end(context, observation, since)
     if not context.clock.is_past(until) or any(not record.message for record in lacking):
         return Verdict()
+    if observation.canary_metrics and not observation.canary_is_read:
+        return Verdict()
     if lacking and _lowers(*sizes):
         why = "; ".join([f"{record.metric}: {record.message}" for record in lacking])
         return Verdict(f"no value by the end of the trial: {why}")

@@ -249,9 +249,12 @@ def test_rollback_metrics_of_a_trial_outlive_a_pause_and_a_spec_that_is_invalid(
 
 def test_rollback_metrics_are_awaited_after_a_restart_that_outlasts_the_trial() -> None:
     trial = running_trial()
+    trial.decide(6, [p99("200m", 5.9)])
     late = trial.decide(2 * TRIED_FOR + 1, None)
     assert canary(late).since == NOW
-    over = trial.decide(2 * TRIED_FOR + 1.1, [p99("200m", 2 * TRIED_FOR + 1)])
+    again = trial.decide(2 * TRIED_FOR + 1.1, [p99("200m", -0.2)])
+    assert canary(again).since == NOW
+    over = trial.decide(2 * TRIED_FOR + 1.2, [p99("200m", 2 * TRIED_FOR + 1.1)])
     assert desired(over).canary is None
     assert over.status.rolled_back is None
 
