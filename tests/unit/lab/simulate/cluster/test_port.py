@@ -18,9 +18,10 @@ from hvpa.api.objects.read_models import (
     VpaStatusRead,
 )
 from hvpa.core.actuation.kubelet import used_at_least
+from hvpa.core.gates.verdict import rollback_metrics
 from hvpa.core.model import Event, Involved, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
 from hvpa.core.workload.pod_owner import owns
-from hvpa.reconcile.ports import NodeTooSmall, WriteError
+from hvpa.reconcile.ports import Key, NodeTooSmall, WriteError
 from hvpa_lab.simulate.cluster.objects import PodObjects
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.port import SimulatedCluster, VirtualClock
@@ -188,6 +189,20 @@ def test_what_running_containers_use_of_memory_is_reported() -> None:
     dead, alive = fixture.state.pods
     dead.kill(dead.containers[0], 15.0)
     assert set(run_to_end(fixture.cluster.memory_in_use(Meta(), ""))) == {(alive.name, "app")}
+
+
+def test_rollback_metrics_of_a_simulated_canary_stay_at_their_thresholds() -> None:
+    p99 = {"external": {"metric": {"name": "p99"}}, "above": "500m"}
+    spec, _ = parse_spec(
+        {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "updateStrategy": {"type": "InPlace", "canary": {"rollbackOnMetrics": [p99]}},
+        }
+    )
+    (metric,) = rollback_metrics(spec)
+    (value,) = Fixture().cluster.canary_values(Key("default", "web"), (metric,), often=True)
+    assert (value.value, metric.is_exceeded(value.value)) == ("500m", False)
+    assert value.time is not None
 
 
 def test_a_status_and_desired_replicas_that_are_written_are_read_back() -> None:
