@@ -23,11 +23,12 @@ import msgspec
 import structlog
 
 from builders import build
+from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.resource import read_hvpa
 from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Objects, Settings
-from hvpa.core.model import Event, FastUsage, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import Event, FastUsage, MetricValue, OwnedChange, PodResize, WorkloadPatch
 from hvpa.core.values.memo import REMEMBERED
 from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges
 from hvpa.reconcile.reconciler import Reconciler
@@ -82,6 +83,12 @@ class MemoryCluster:
         return {}
 
     def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:
+        """See the cluster port."""
+        return None
+
+    def canary_values(
+        self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
+    ) -> tuple[MetricValue, ...] | None:
         """See the cluster port."""
         return None
 

@@ -43,11 +43,11 @@ def _headline(kept: Kept) -> str:
         ),
     ]
     note = (
-        f"Each figure covers {loads * kept.seeds} simulated loads: {loads} kinds of load, each with {kept.seeds} random seeds"
-        f" (commit {kept.commit}, {kept.date}). *Base usage* is what a pod uses without any load. For a fair comparison,"
-        " the HPA and the VPA get headroom (requests above usage): just enough that they leave as little demand unserved"
-        " as HVPA does. For the first figure, all seeds of a kind use the same headroom. For the figure in brackets, each"
-        " seed uses its own, and the figure is the average of the savings."
+        f"Each figure covers {loads * kept.seeds} simulated loads: {loads} kinds of load, each with {kept.seeds} random"
+        f" seeds (commit {kept.commit}, {kept.date}). *Base usage* is what a pod uses without any load. For a fair"
+        " comparison, the HPA and the VPA get headroom (requests above usage): just enough that they leave as little"
+        " demand unserved as HVPA does. For the first figure, all seeds of a kind use the same headroom. For the figure"
+        " in brackets, each seed uses its own, and the figure is the average of the savings."
         " [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{markdown(rows)}\n{words.wrapped(note)}"
