@@ -90,16 +90,21 @@ def _served(
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
 def _sized_by_others(observation: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
-    """Yield requests that no metric measures and that neither the VPA's target nor an OOM explains."""
+    """Yield requests that no metric measures, and that neither the VPA's target nor an OOM nor the fast signal explains.
+    The fast signal raises a request by what the kubelets measure of this resource."""
     if not observation.hpa.configured or observation.hpa.object is None:
         return
-    measured = metered(observation.hpa.object)
+    measured, axes = metered(observation.hpa.object), decision.status.axes
+    raises = () if axes is None or axes.vertical is None else axes.vertical.fast_raises
+    fast = {(raised.container, raised.resource, raised.request) for raised in raises}
     for item in (*joint.items, *joint.apart):
         key, size = item.key, _request(decision, item)
         by_metric = any(
             key.resource == resource and name in ("", key.container) for resource, name in measured
         )
         if by_metric or size == item.current or (key.resource == "memory" and size > item.current):
+            continue
+        if (*key, size) in fast:
             continue
         target = item.blended(FULL)
         if not min(item.current, target) <= size <= max(item.current, target):

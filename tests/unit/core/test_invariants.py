@@ -11,6 +11,7 @@ from msgspec import structs
 
 from builders import build
 from builders.build import GIB, NOW
+from hvpa.api.hvpa.status import FastRaise
 from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
 from hvpa.core.invariants import CAPACITY, UNEXPLAINED, UNMEASURED, violations
@@ -115,6 +116,19 @@ def test_what_no_metric_measures_goes_no_further_than_the_vpas_target(
 def test_cpu_is_not_sized_by_a_queue() -> None:
     observation, decision = at_rest(external("10", "10"))
     assert broken(observation, sized(decision, cpu=2000)) == [UNMEASURED]
+
+
+def test_cpu_may_be_sized_by_what_the_kubelets_measure() -> None:
+    observation, decision = at_rest(external("10", "10"))
+    raised = FastRaise(container="app", resource="cpu", request=2000, time=NOW)
+    axes = decision.status.axes
+    assert axes is not None
+    assert axes.vertical is not None
+    vertical = axes.vertical.model_copy(update={"fast_raises": (raised,)})
+    status = decision.status.model_copy(update={"axes": axes.model_copy(update={"vertical": vertical})})
+    by_kubelets = structs.replace(decision, status=status)
+    assert broken(observation, sized(by_kubelets, cpu=2000)) == []
+    assert broken(observation, sized(by_kubelets, cpu=3000)) == [UNMEASURED]
 
 
 def test_without_an_hpa_sizes_have_nothing_to_be_measured_by() -> None:
