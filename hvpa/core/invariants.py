@@ -90,7 +90,7 @@ def _served(
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
 def _sized_by_others(observation: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
-    """Yield requests that no metric measures, and that neither the VPA's target nor an OOM nor the fast signal explains.
+    """Yield requests that no metric measures, without the VPA's target, an OOM or the fast signal as an explanation.
     The fast signal raises a request by what the kubelets measure of this resource."""
     if not observation.hpa.configured or observation.hpa.object is None:
         return
