@@ -587,9 +587,9 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     creation_sizes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     """Sizes of new pods to write, by owner; None to remove the entry."""
     reported: tuple[str, ...] = ()
+    """The usage that kubelets report, for each raise by the fast signal."""
     ended: tuple[str, ...] = ()
     """The raises by the fast signal that this decision takes back."""
-    """The usage that kubelets report, for each raise by the fast signal."""
     called_for: Demands | None = None
     """The present demand of the HPA's metrics, which the caller records (`Objects.lately`); None if it has no use."""
     judged_by: tuple[RollbackMetric, ...] = ()

@@ -202,10 +202,10 @@ def _basis(
     """All inputs except the HPAs. Each decision creates new lists, but their members stay the same objects."""
     hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems, objects.postponed)
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
-    tried = objects.canary_values
+    of_kubelets_and_adapters = (objects.usage, objects.canary_values)
     return Basis(
-        (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload, objects.lately, objects.usage),
-        (vpas, silent, histories, objects.vpa_served, *others, *of_pods, tried),
+        (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload, objects.lately, *of_kubelets_and_adapters),
+        (vpas, silent, histories, objects.vpa_served, *others, *of_pods),
     )
 
 

@@ -13,9 +13,7 @@ from hvpa.api.hvpa.metrics import DescribedObject, MetricIdentifier
 from hvpa.api.schema.base import Rule, SpecModel
 from hvpa.api.schema.fields import INT32_MAX, NonNegativeQuantity, PositiveDuration
 from hvpa.api.values.quantity import parse_quantity
-from hvpa.api.values.text import one_line
 
-_LONGEST_NAME: Final = 200
 StrategyType = Literal["Rollout", "InPlaceOrRollout", "InPlace"]
 Failure = Literal["OOMKilled", "CrashLoopBackOff", "NotReady"]
 
@@ -43,17 +41,6 @@ def _count_or_percent(value: object) -> int | str:
 CountOrPercent = Annotated[
     int | str, BeforeValidator(_count_or_percent), WithJsonSchema(_COUNT_OR_PERCENT_SCHEMA)
 ]
-
-
-def _named(metric: MetricIdentifier) -> str:
-    if metric.selector is None or metric.selector.is_empty:
-        return metric.name
-    labels = [f"{key}={value}" for key, value in sorted(metric.selector.match_labels.items())]
-    labels += [
-        f"{condition.key} {condition.operator} ({' '.join(sorted(condition.values))})"
-        for condition in metric.selector.match_expressions
-    ]
-    return f"{metric.name}{{{','.join(labels)}}}"
 
 
 class RollbackExternal(SpecModel):
@@ -90,17 +77,6 @@ class RollbackMetric(SpecModel):
     """A metric of the API custom.metrics.k8s.io."""
     above: NonNegativeQuantity
     """The threshold, as a quantity such as 500m. If the metric passes it, the new size has failed."""
-
-    @property
-    def text(self) -> str:
-        """Returns the metric's name and selector in at most 200 characters, such as `External p99{service=web}` or
-        `errors of Ingress web`."""
-        if self.object is not None:
-            described = self.object.described_object
-            words = f"{_named(self.object.metric)} of {described.kind} {described.name}"
-        else:
-            words = "" if self.external is None else f"External {_named(self.external.metric)}"
-        return one_line(words, _LONGEST_NAME)
 
     def is_exceeded(self, value: str) -> bool:
         """Returns whether a value (a valid quantity) is above the threshold."""

@@ -27,7 +27,7 @@ from hvpa.core.actuation.pod import own_pods
 from hvpa.core.actuation.pods import held_by
 from hvpa.core.actuation.trial import failure, largest_of, taken_back
 from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
-from hvpa.core.gates.verdict import Verdict, judged, trial_end
+from hvpa.core.gates.verdict import Verdict, judged
 from hvpa.core.model import ObservedState, ScalableState, WorkloadPatch
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import NO_NODE_FOR
@@ -78,11 +78,8 @@ def next_step(context: GateContext, observation: ScalableState) -> RolloutStep:
         sizes = (sizes_of(tried), present_resources(template))
         verdict = Verdict(is_over=canary is None)
         if since is not None:
-            until, verdict = (
-                trial_end(context, observation, since)[0],
-                judged(context, observation, since, sizes),
-            )
-        is_over = verdict.is_over
+            verdict = judged(context, observation, since, sizes)
+        until, is_over = verdict.until, verdict.is_over
         for pod in sorted(pods, key=lambda pod: pod.metadata.name):
             if canary and (why := failure(canary, pod, sizes, record.since, is_over=is_over)):
                 return _rollback_step(context, observation, record, f"pod {pod.metadata.name}: {why}")
@@ -124,12 +121,13 @@ def _rollback_without_node(
 
 def _is_of(template: Sequence[Container], rollback: RolledBack) -> bool:
     """Returns whether the pod template still has the sizes that were rolled back."""
-    present = present_resources(template)
-    return all(
-        change.container in present
-        and present[change.container].requests.get(change.resource) == change.failed  # type: ignore[call-overload]
-        for change in rollback.changes
-    )
+    present = {
+        (name, resource, request)
+        for name, size in present_resources(template).items()
+        for resource, request in size.requests.items()
+    }
+    failed = {(change.container, change.resource, change.failed) for change in rollback.changes}
+    return bool(failed) and failed <= present
 
 
 def _tried_since(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:

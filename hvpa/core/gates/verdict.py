@@ -7,14 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hvpa.api.hvpa.actuation import RollbackMetric
+from hvpa.api.hvpa.metrics import MetricIdentifier
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import CanaryMetric
+from hvpa.api.values.text import one_line
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MetricValue, ResourceRequirements, ScalableState
 from hvpa.core.values.clock import after
+from hvpa.core.workload.selector import spec_selector_text
 
 REFRESHED: Final = dt.timedelta(minutes=5)
 """How old the value in the status may be while it says the same. A trial may wait for days for the room of a node."""
+
+
+LONGEST_NAME: Final = 200
+"""Characters of a metric's name and selector in messages and in the status."""
 
 
 class Verdict(NamedTuple):
@@ -24,12 +31,29 @@ class Verdict(NamedTuple):
     """Why the new size is rolled back; empty if it is not."""
     is_over: bool = False
     """Whether the trial is over."""
+    until: dt.datetime | None = None
+    """When it ends, past or future; None while pods lack the new size."""
 
 
 def rollback_metrics(spec: HvpaSpec | None) -> tuple[RollbackMetric, ...]:
     """Returns the metrics that judge the Hvpa's trials; none if it makes no trials."""
     canary = None if spec is None else spec.strategy.canary
     return () if canary is None else canary.rollback_on_metrics
+
+
+def metric_name(metric: RollbackMetric) -> str:
+    """Returns a metric's name and selector, such as `External p99{service=web}` or `errors of Ingress web`."""
+    if metric.object is not None:
+        described = metric.object.described_object
+        words = f"{_selected(metric.object.metric)} of {described.kind} {described.name}"
+    else:
+        words = "" if metric.external is None else f"External {_selected(metric.external.metric)}"
+    return one_line(words, LONGEST_NAME)
+
+
+def _selected(metric: MetricIdentifier) -> str:
+    labels = "" if metric.selector is None else spec_selector_text(metric.selector)
+    return f"{metric.name}{{{labels}}}" if labels else metric.name
 
 
 def with_values(
@@ -40,8 +64,8 @@ def with_values(
     records = {(record.metric, record.above): record for record in known}
     merged = []
     for index, metric in enumerate(rollback_metrics(spec)):
-        identity = (metric.text, metric.above)
-        record = records.get(identity) or CanaryMetric(metric=metric.text, above=metric.above)
+        name = metric_name(metric)
+        record = records.get((name, metric.above)) or CanaryMetric(metric=name, above=metric.above)
         read = values[index] if values is not None and index < len(values) else None
         merged.append(record if read is None else _with_value(metric, record, read))
     return tuple(merged)
@@ -120,14 +144,13 @@ def judged(
         if record.was_good and record.bad_since is not None and record.bad_since > since:
             return Verdict(f"{record.metric} is {record.value}, above {record.above}")
     until, lacking = trial_end(context, observation, since)
-    if not context.clock.is_past(until) or any(not record.message for record in lacking):
-        return Verdict()
-    if observation.canary_metrics and not observation.canary_is_read:
-        return Verdict()
+    is_awaited = bool(observation.canary_metrics) and not observation.canary_is_read
+    if not context.clock.is_past(until) or is_awaited or any(not record.message for record in lacking):
+        return Verdict(until=until)
     if lacking and _lowers(*sizes):
         why = "; ".join([f"{record.metric}: {record.message}" for record in lacking])
         return Verdict(f"no value by the end of the trial: {why}")
-    return Verdict(is_over=True)
+    return Verdict(is_over=True, until=until)
 
 
 def _lowers(before: Mapping[str, ResourceRequirements], then: Mapping[str, ResourceRequirements]) -> bool:

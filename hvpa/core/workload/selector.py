@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.objects.read_models import Selector, SelectorRequirement
 from hvpa.recommend.hpa import selector as labels
 
@@ -23,6 +24,15 @@ def selector_text(selector: Selector) -> str:
         texts["DoesNotExist"] = f"!{requirement.key}"
         parts.append(texts.get(requirement.operator, requirement.key))
     return ",".join(parts)
+
+
+def spec_selector_text(selector: LabelSelector) -> str:
+    """Returns a label selector of an Hvpa's spec as text."""
+    conditions = [
+        SelectorRequirement(condition.key, condition.operator, frozenset(condition.values))
+        for condition in selector.match_expressions
+    ]
+    return selector_text(Selector(selector.match_labels, conditions))
 
 
 def has_too_many_terms(selector: Selector) -> bool:

@@ -11,12 +11,10 @@ from typing import Final
 import msgspec
 
 from hvpa.api.hvpa.actuation import RollbackExternal, RollbackMetric, RollbackObject
-from hvpa.api.hvpa.selector import LabelSelector
-from hvpa.api.objects.read_models import Selector, SelectorRequirement
 from hvpa.api.values.quantity import QuantityError, parse_quantity
 from hvpa.api.values.text import one_line
 from hvpa.core.model import MetricValue
-from hvpa.core.workload.selector import selector_text
+from hvpa.core.workload.selector import spec_selector_text
 from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
 from hvpa.kube.client.paths import PathError, api_path, escaped_path
@@ -85,18 +83,10 @@ def _aware(time: dt.datetime | None) -> dt.datetime | None:
     return time.replace(tzinfo=dt.UTC) if time is not None and time.tzinfo is None else time
 
 
-def _text(selector: LabelSelector) -> str:
-    conditions = [
-        SelectorRequirement(key=entry.key, operator=entry.operator, values=frozenset(entry.values))
-        for entry in selector.match_expressions
-    ]
-    return selector_text(Selector(match_labels=selector.match_labels, match_expressions=conditions))
-
-
 async def _external(transport: Transport, namespace: str, source: RollbackExternal) -> _Values:
     metric = source.metric
     path = escaped_path("apis", "external.metrics.k8s.io", "v1beta1", "namespaces", namespace, metric.name)
-    query = {"labelSelector": _text(metric.selector)} if metric.selector else {}
+    query = {"labelSelector": spec_selector_text(metric.selector)} if metric.selector else {}
     return decoded(_decode, await transport.page(path, query, TIMEOUT, MOST_BYTES), "the metric's values")
 
 
@@ -104,7 +94,7 @@ async def _of_object(
     transport: Transport, namespace: str, source: RollbackObject, plurals: Plurals
 ) -> _Values:
     metric, described = source.metric, source.described_object
-    query = {"metricLabelSelector": _text(metric.selector)} if metric.selector else {}
+    query = {"metricLabelSelector": spec_selector_text(metric.selector)} if metric.selector else {}
     version = described.api_version or "v1"
     plural = plurals.get((version, described.kind))
     if plural is None:

@@ -20,8 +20,13 @@ def vpa(api: KubeApi, namespace: str, name: str, target: Json) -> None:
 
 def recommend(api: KubeApi, namespace: str, name: str, memory: int) -> None:
     """Recommend so many mebibytes for the container `app`."""
+    recommend_target(api, namespace, name, memory=f"{memory}Mi")
+
+
+def recommend_target(api: KubeApi, namespace: str, name: str, **target: str) -> None:
+    """Recommend these amounts for the container `app`, and no others."""
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": now}
-    recommendation = {"containerName": "app", "target": {"memory": f"{memory}Mi"}}
+    recommendation = {"containerName": "app", "target": target}
     status = {"conditions": [provided], "recommendation": {"containerRecommendations": [recommendation]}}
     api.patch("VerticalPodAutoscaler", name, namespace, {"status": status}, subresource="status")

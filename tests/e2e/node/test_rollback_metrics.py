@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import string
 import time
@@ -63,9 +62,9 @@ def test_a_smaller_size_that_makes_requests_slow_is_rolled_back(
         time.sleep(2 * SECONDS)
         assert p99() < GOAL
         api.create(objects.hvpa("web", namespace, **_spec()))
-        recommend_cpu(api, namespace, 100)
+        recommended.recommend_target(api, namespace, "web", cpu="100m")
         wait_for(lambda: p99() < GOAL and _has_values(api, namespace), 60, "the P99 is good")
-        recommend_cpu(api, namespace, SMALL)
+        recommended.recommend_target(api, namespace, "web", cpu=f"{SMALL}m")
         wait_for(lambda: p99() >= 0 and _cpu(api, namespace) == [SMALL, 100], 60, "a pod has less CPU")
         wait_for(lambda: p99() > GOAL, 60, "requests are slow")
         wait_for(lambda: p99() >= 0 and "rolledBack" in _status(api, namespace), 60, "HVPA takes it back")
@@ -88,14 +87,6 @@ def _spec() -> Json:
         "weightBasedScalingIntervals": [{"vpaWeight": 100}],
         "updateStrategy": {"type": "InPlace", "canary": canary},
     }
-
-
-def recommend_cpu(api: KubeApi, namespace: str, millicores: int) -> None:
-    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": now}
-    container = {"containerName": "app", "target": {"cpu": f"{millicores}m"}}
-    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [container]}}
-    api.patch("VerticalPodAutoscaler", "web", namespace, {"status": status}, subresource="status")
 
 
 def _status(api: KubeApi, namespace: str) -> Json:

@@ -11,6 +11,7 @@ import pytest
 
 from builders.build import NOW, hvpa
 from hvpa.api.hvpa.actuation import RollbackMetric
+from hvpa.core.gates.verdict import metric_name
 from hvpa.core.model import MetricValue
 from hvpa.kube import service_metrics
 from hvpa.kube.service_metrics import MOST, MOST_OF_NAMESPACE, ServiceMetrics
@@ -49,11 +50,11 @@ class Adapter:
         self, transport: object, namespace: str, metric: RollbackMetric, now: dt.datetime, plurals: object
     ) -> MetricValue:
         assert now == NOW
-        self.read.append((namespace, metric.text))
+        self.read.append((namespace, metric_name(metric)))
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        if metric.text == "External hangs":
+        if metric_name(metric) == "External hangs":
             await asyncio.sleep(3600)
         return self.answer
 

@@ -12,6 +12,7 @@ from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.core import Objects, Settings
+from hvpa.core.gates.verdict import metric_name
 from hvpa.core.invariants import Violation
 from hvpa.core.model import (
     Axis,
@@ -103,7 +104,7 @@ class FakeCluster:
     def canary_values(
         self, key: Key, metrics: Sequence[RollbackMetric], *, often: bool
     ) -> tuple[MetricValue, ...] | None:
-        self.judged.append((tuple(metric.text for metric in metrics), often))
+        self.judged.append((tuple(metric_name(metric) for metric in metrics), often))
         return self.values
 
     def reported_usage(self, key: Key, pods: Sequence[Pod], above: int) -> FastUsage | None:

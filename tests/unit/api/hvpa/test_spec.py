@@ -230,6 +230,15 @@ def test_update_strategy_type_that_is_unknown_is_refused() -> None:
         UpdateStrategy.model_validate({"type": "Recreate"})
 
 
+@pytest.mark.parametrize("sources", [(), ("external", "object")], ids=["none", "both"])
+def test_a_rollback_metric_is_external_or_of_an_object(sources: tuple[str, ...]) -> None:
+    described = {"describedObject": {"kind": "Service", "name": "web"}}
+    known = {"external": {"metric": {"name": "p99"}}, "object": {"metric": {"name": "p99"}, **described}}
+    metric = {"above": "1", **{source: known[source] for source in sources}}
+    with pytest.raises(ValidationError, match="set one of external and object"):
+        UpdateStrategy.model_validate({"canary": {"rollbackOnMetrics": [metric]}})
+
+
 def test_canary_pods_are_a_count_or_a_share() -> None:
     strategy = UpdateStrategy.model_validate({"type": "InPlace", "canary": {}})
     assert strategy.canary is not None

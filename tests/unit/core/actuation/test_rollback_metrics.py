@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from builders.build import NOW, at, container, decided, hvpa, merged, objects, vpa, workload
 from hvpa.api.hvpa.status import CanaryMetric, HvpaStatus
-from hvpa.core.gates.verdict import rollback_metrics, with_values
+from hvpa.core.gates.verdict import metric_name, rollback_metrics, with_values
 from hvpa.core.model import Decision, MetricValue
 from tests.unit.core.actuation.sized_pods import canary, desired, rolled_back, running
 from tests.unit.core.actuation.test_rollouts import SMALL as ROLLED_SMALL
@@ -78,7 +78,7 @@ def test_rollback_metrics_of_a_canary_are_recorded_during_the_trial_only() -> No
         metric="External p99", above="500m", value="200m", time=at(minutes=-1.5), was_good=True
     )
     assert trial.status.canary_metrics == (expected,)
-    assert [metric.text for metric in first.judged_by] == ["External p99"]
+    assert [metric_name(metric) for metric in first.judged_by] == ["External p99"]
     trial.decide(0, [p99("210m", 0)])
     over = trial.decide(TRIED_FOR, [p99("220m", TRIED_FOR - 0.5)])
     assert desired(over).canary is None
@@ -177,7 +177,7 @@ def rolled_out(minutes: float, rollout: Rollout, value: MetricValue) -> Decision
 def test_rollback_metric_ends_a_rollout_on_its_first_pods() -> None:
     rollout = Rollout(ROLLED)
     first = rolled_out(0, rollout, p99("200m", -0.5))
-    assert [metric.text for metric in first.judged_by] == ["External p99"]
+    assert [metric_name(metric) for metric in first.judged_by] == ["External p99"]
     rollout.replaced(1)
     assert rolled_out(1, rollout, p99("200m", 0.5)).judged_by
     rollout.replaced(1)
