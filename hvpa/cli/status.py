@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.hvpa.status import Actuation, BlockedScaling, to_wire
+from hvpa.api.hvpa.progress import Actuation
+from hvpa.api.hvpa.status import BlockedScaling, to_wire
 from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.text import printable
 from hvpa.api.values.timestamp import readable_timestamp

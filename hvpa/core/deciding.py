@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from hvpa.api.hvpa.actuation import RollbackMetric
+from hvpa.api.hvpa.progress import DesiredSize
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import DesiredSize, RolledBack
+from hvpa.api.hvpa.status import RolledBack
 from hvpa.api.objects.read_models import Hpa
 from hvpa.core.actuation.desired import next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pod import present_sizes

@@ -14,13 +14,14 @@ from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from hvpa.api.hvpa.actuation import RollbackMetric
+from hvpa.api.hvpa.progress import CanaryMetric
 from hvpa.api.hvpa.resource import API_VERSION as API_VERSION
 from hvpa.api.hvpa.resource import GROUP as GROUP
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
-from hvpa.api.hvpa.status import CanaryMetric, HorizontalAxis, HvpaStatus, RolloutRecord, VerticalAxis
 from hvpa.api.hvpa.status import Direction as Direction
+from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, RolloutRecord, VerticalAxis
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload

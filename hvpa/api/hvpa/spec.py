@@ -11,7 +11,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from hvpa.api.hvpa.actuation import FastSignal, UpdateStrategy
-from hvpa.api.hvpa.forecast import Forecast
 from hvpa.api.hvpa.intervals import (
     INTERVAL_RULES,
     Overlap,
@@ -23,7 +22,13 @@ from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDo
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
 from hvpa.api.hvpa.trajectory import Trajectory
-from hvpa.api.hvpa.windows import MOST_WINDOWS, MaintenanceTimeWindow, MaintenanceWindow, ScheduledFloor
+from hvpa.api.hvpa.windows import (
+    MOST_WINDOWS,
+    Forecast,
+    MaintenanceTimeWindow,
+    MaintenanceWindow,
+    ScheduledFloor,
+)
 from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.fields import LIST_LENGTH, ApiVersion, Count, Flag, KindName, ObjectName
 

@@ -1,17 +1,17 @@
-"""Recurring times: the daily maintenance window, maintenance windows by cron expression, and scheduled minimum
-replicas."""
+"""Recurring times: the daily maintenance window, maintenance windows by cron expression, and minimum replicas by
+schedule and by forecast (`spec.forecast`, docs/decisions/0036)."""
 
 from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.cron import SCHEDULE_RULES, ZONE, ZONE_MESSAGE, ZONE_RULES, schedule_fault
-from hvpa.api.schema.fields import FloorDuration, PositiveCount, PositiveDuration
+from hvpa.api.schema.fields import FloorDuration, Percent, PositiveCount, PositiveDuration
 
 DAY_SECONDS: Final = 86_400
 MOST_WINDOWS: Final = 20
@@ -140,3 +140,19 @@ def _second_of_day(time: str) -> int:
     hours, minutes, seconds, zone_hours, zone_minutes = (int(time[at : at + 2]) for at in (0, 2, 4, 7, 9))
     zone = (zone_hours * 3600 + zone_minutes * 60) * (1 if time[6] == "+" else -1)
     return (hours * 3600 + minutes * 60 + seconds - zone) % DAY_SECONDS
+
+
+class Forecast(SpecModel):
+    """Minimum number of replicas by time of day, from the replicas that were needed at the same time on previous days.
+    HVPA uses it only while its error in the last 24 hours is at most 20 percent."""
+
+    history: Literal["1d", "2d", "3d", "4d", "5d", "6d", "7d"] = "3d"
+    """Number of previous days that the forecast uses: 1d to 7d."""
+    quantile: Percent = 50
+    """Which of the previous days to use for a time of day: 50 is the median, 0 is the day that needed the fewest
+    replicas, 100 is the day that needed the most."""
+
+    @property
+    def days(self) -> int:
+        """Returns the number of days."""
+        return int(self.history.removesuffix("d"))

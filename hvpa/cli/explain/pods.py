@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.hvpa.status import DesiredSize
+from hvpa.api.hvpa.progress import DesiredSize
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES, readable_change, readable_resource
 from hvpa.cli.output import Json, containers, timestamp

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import structs
 
-from hvpa.api.hvpa.status import DesiredSize, RecommendedContainer
+from hvpa.api.hvpa.progress import DesiredSize, RecommendedContainer
 from hvpa.api.objects.kinds import has_replicas
 from hvpa.api.objects.read_models import Resources, Workload
 from hvpa.api.values.quantity import Resource

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from hvpa.api.hvpa.status import Actuation, DesiredSize
+from hvpa.api.hvpa.progress import Actuation, DesiredSize
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES

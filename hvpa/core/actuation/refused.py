@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from hvpa.api.hvpa.status import DesiredSize, HpaScalingStatus, Refusal, RefusedChange
+from hvpa.api.hvpa.progress import DesiredSize
+from hvpa.api.hvpa.status import HpaScalingStatus, Refusal, RefusedChange
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import ContainerSizes, as_desired, sizes_of

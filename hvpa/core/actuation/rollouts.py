@@ -13,14 +13,8 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.hvpa.status import (
-    ROLLOUT,
-    HeldRollout,
-    RecommendedContainer,
-    RolledBack,
-    RolloutRecord,
-    to_wire,
-)
+from hvpa.api.hvpa.progress import HeldRollout, RecommendedContainer
+from hvpa.api.hvpa.status import ROLLOUT, RolledBack, RolloutRecord, to_wire
 from hvpa.api.objects.read_models import Container, Pod, Resources, Workload
 from hvpa.core.actuation.desired import had, moved, patch_of, recorded, sizes_of
 from hvpa.core.actuation.pod import own_pods

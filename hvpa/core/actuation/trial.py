@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
 from hvpa.api.hvpa.actuation import Canary
-from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RolledBack, VerticalAxis
+from hvpa.api.hvpa.progress import CanaryRun, DesiredSize
+from hvpa.api.hvpa.status import FailedChange, RolledBack, VerticalAxis
 from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, had, recorded, sizes_of

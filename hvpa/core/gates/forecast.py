@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from hvpa.api.hvpa.forecast import Forecast
 from hvpa.api.hvpa.status import ForecastRecord
+from hvpa.api.hvpa.windows import Forecast
 from hvpa.api.schema.fields import INT32_MAX
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import ScalableState

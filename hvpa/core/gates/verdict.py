@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.metrics import MetricIdentifier
+from hvpa.api.hvpa.progress import CanaryMetric
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import CanaryMetric
 from hvpa.api.values.text import one_line
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MetricValue, ResourceRequirements, ScalableState

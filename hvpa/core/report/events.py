@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from hvpa.api.hvpa.status import HeldRollout, HvpaStatus, RolledBack
+from hvpa.api.hvpa.progress import HeldRollout
+from hvpa.api.hvpa.status import HvpaStatus, RolledBack
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_change, readable_resource
 from hvpa.core.gates.gates import MAX_STEP, MEASUREMENT

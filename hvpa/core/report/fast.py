@@ -3,7 +3,8 @@ A process that polls no kubelets (`hvpa explain`) keeps the operator's report.""
 
 from __future__ import annotations
 
-from hvpa.api.hvpa.status import FastSignalStatus, StatusCondition
+from hvpa.api.hvpa.progress import FastSignalStatus
+from hvpa.api.hvpa.status import StatusCondition
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import Finding, ScalableState
 from hvpa.core.values.clock import Clock

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from hvpa.api.hvpa.actuation import RollbackMetric
-from hvpa.api.hvpa.status import DesiredSize, ForecastRecord, HorizontalAxis, RolledBack, VerticalAxis
+from hvpa.api.hvpa.progress import DesiredSize
+from hvpa.api.hvpa.status import ForecastRecord, HorizontalAxis, RolledBack, VerticalAxis
 from hvpa.core.actuation.pods import Resizing
 from hvpa.core.actuation.rollouts import RolloutStep
 from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements

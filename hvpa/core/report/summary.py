@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from hvpa.api.hvpa.status import HeldRollout, HvpaStatus
+from hvpa.api.hvpa.progress import HeldRollout
+from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.values.quantity import Resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import Blocked

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import structs
 
+from hvpa.api.hvpa.progress import RecommendedContainer
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import RecommendedContainer
 from hvpa.api.hvpa.templates import ContainerPolicy
 from hvpa.api.objects.read_models import (
     Container,

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from builders.build import at, condition, container, decided, hvpa, merged, objects, pod, stamp, vpa, workload
-from hvpa.api.hvpa.status import Actuation, CanaryRun, DesiredSize, RolledBack
+from hvpa.api.hvpa.progress import Actuation, CanaryRun, DesiredSize
+from hvpa.api.hvpa.status import RolledBack
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.model import Decision
 

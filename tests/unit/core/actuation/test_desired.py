@@ -21,7 +21,7 @@ from builders.build import (
     with_status,
     workload,
 )
-from hvpa.api.hvpa.status import CanaryRun, DesiredSize, RecommendedContainer
+from hvpa.api.hvpa.progress import CanaryRun, DesiredSize, RecommendedContainer
 from hvpa.core.actuation.desired import size_of_new_pods
 from hvpa.core.model import Decision
 from hvpa.core.report.remedies import REMEDIES

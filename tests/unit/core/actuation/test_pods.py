@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from builders.build import NOW, at, container, decided, hvpa, merged, objects, stamp, vpa, workload
-from hvpa.api.hvpa.status import DesiredSize, RecommendedContainer
+from hvpa.api.hvpa.progress import DesiredSize, RecommendedContainer
 from hvpa.api.objects.read_models import Pod
 from hvpa.core import Settings, observe
 from hvpa.core.actuation.pods import resize_pods

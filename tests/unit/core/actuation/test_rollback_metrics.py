@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.build import NOW, at, container, decided, hvpa, merged, objects, vpa, workload
-from hvpa.api.hvpa.status import CanaryMetric, HvpaStatus
+from hvpa.api.hvpa.progress import CanaryMetric
+from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.core.gates.verdict import metric_name, rollback_metrics, with_values
 from hvpa.core.model import Decision, MetricValue
 from tests.unit.core.actuation.sized_pods import canary, desired, rolled_back, running

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from builders.build import NOW, at, condition, container, decided, hvpa, merged, objects, vpa, workload
-from hvpa.api.hvpa.status import FastSignalStatus, HvpaStatus
+from hvpa.api.hvpa.progress import FastSignalStatus
+from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.core.model import Decision, FastUsage
 from tests.unit.core.actuation.sized_pods import running
 from tests.unit.core.fast.pods import SIZE, SPEC
