@@ -19,7 +19,9 @@ from localcluster.workloads.traffic import recovered
 
 SECONDS = 160.0
 """Length of the load by default."""
-_LOW, _HIGH = 100.0, 800.0
+_LOW, _HIGH = 75.0, 600.0
+"""Millicores, at 5 ms of CPU for each request. Slow machines take 8 ms: two pods must still be enough for the low load,
+with the overlap, and six pods of the first size too few for the high load where a request takes its 5 ms."""
 # As `make deploy` does: new pods begin with their size, just as the VPA's webhook sets it in the comparison.
 _CONFIGS = ("default", "size-at-creation")
 
