@@ -1,4 +1,5 @@
-"""How a new size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1), and `spec.fastSignal`."""
+"""How a new size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1), `spec.fastSignal` and
+`spec.startupBoost`."""
 
 from __future__ import annotations
 
@@ -11,8 +12,15 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hvpa.api.hvpa.metrics import DescribedObject, MetricIdentifier
 from hvpa.api.schema.base import Rule, SpecModel
-from hvpa.api.schema.fields import INT32_MAX, NonNegativeQuantity, PositiveDuration
-from hvpa.api.values.quantity import parse_quantity
+from hvpa.api.schema.fields import (
+    INT32_MAX,
+    ContainerName,
+    Duration,
+    NonNegativeQuantity,
+    PositiveDuration,
+    PositiveQuantity,
+)
+from hvpa.api.values.quantity import parse_cpu, parse_quantity
 
 StrategyType = Literal["Rollout", "InPlaceOrRollout", "InPlace"]
 Failure = Literal["OOMKilled", "CrashLoopBackOff", "NotReady"]
@@ -167,3 +175,41 @@ class FastSignal(SpecModel):
     for each measurement. It lowers no request and changes no replicas for it."""
     above: Annotated[int, Field(ge=75, le=200)] = 90
     """The percentage of the CPU request, or of the memory limit, above which a container needs more: 75 to 200."""
+
+
+class StartupCpu(SpecModel):
+    """How much CPU a container requests during its start."""
+
+    RULES = (
+        Rule(
+            "has(self.factor) != has(self.value)",
+            lambda cpu: (cpu.factor is None) != (cpu.value is None),
+            "set one of factor and value",
+        ),
+    )
+
+    factor: Annotated[int, Field(ge=2, le=100)] | None = None
+    """The multiple of its request: 2 to 100."""
+    value: PositiveQuantity | None = None
+    """The amount, such as 2 or 1500m."""
+
+    def of(self, request: int) -> int:
+        """Returns the CPU during the start of a container with this request, both in millicores."""
+        return parse_cpu(self.value) if self.value is not None else request * (self.factor or 1)
+
+
+class StartupBoost(SpecModel):
+    """More CPU for a container while its pod starts. A limit grows in proportion. The boost counts neither as demand
+    nor as capacity."""
+
+    container: ContainerName
+    """The container's name."""
+    cpu: StartupCpu
+    """How much CPU it requests during the start."""
+    until: Literal["Ready", "Started"] = "Ready"
+    """Ready: the start ends when the pod is ready. Started: it ends when the container's startup probe has passed."""
+    after: Duration = Field(default=dt.timedelta(0), json_schema_extra={"default": "0s"})
+    """How long the boost lasts beyond that: from the pod's readiness, or, with Started, from the start of its
+    containers."""
+    at_most: PositiveDuration = Field(default=dt.timedelta(minutes=2), json_schema_extra={"default": "2m"})
+    """How long the boost lasts at most, from the start of the pod's containers."""

@@ -81,13 +81,15 @@ class Actuation(StatusModel):
     infeasible: Whole = 0
     """Pods that can't be resized."""
     waiting: Whole = 0
-    """Pods that don't have the desired size and whose resize has not started."""
+    """Pods that don't have the desired size and whose resize has not started, with those that start."""
+    starting: Whole = Field(default=0, exclude_if=lambda value: value == 0)
+    """Pods that have or get more CPU for their start (`spec.startupBoost`)."""
     size_at_creation: bool = False
     """Whether new pods start with the desired size, which requires config/size-at-creation. Otherwise HVPA resizes them
     when they run."""
     message: str = ""
-    """Why pods are deferred, infeasible or waiting. Also lists pods that match the selector but have another owner:
-    HVPA does not resize them."""
+    """Why pods are deferred, infeasible or waiting, and why a start has no boost. Also lists pods that match the
+    selector but have another owner: HVPA does not resize them."""
 
 
 class FastSignalStatus(StatusModel):

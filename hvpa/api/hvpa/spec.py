@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from hvpa.api.hvpa.actuation import FastSignal, UpdateStrategy
+from hvpa.api.hvpa.actuation import FastSignal, StartupBoost, UpdateStrategy
 from hvpa.api.hvpa.intervals import (
     INTERVAL_RULES,
     Overlap,
@@ -147,6 +147,15 @@ class HvpaSpec(SpecModel):
             " either intervals or weights define the path",
             ".trajectory.intervals",
         ),
+        Rule(
+            "!has(self.startupBoost) || self.startupBoost.size() == 0"
+            " || (has(self.updateStrategy) && has(self.updateStrategy.type)"
+            " ? self.updateStrategy.type != 'Rollout'"
+            " : (has(self.blend) ? self.blend == 'Trajectory' : has(self.trajectory)))",
+            lambda spec: not spec.startup_boost or spec.strategy.in_place,
+            "needs updateStrategy.type InPlace or InPlaceOrRollout: the boost ends with a resize",
+            ".startupBoost",
+        ),
     )
 
     replicas: Count | None = None
@@ -184,6 +193,18 @@ class HvpaSpec(SpecModel):
     """How a new size reaches the pods."""
     fast_signal: FastSignal = FastSignal()
     """Raises requests on usage that the kubelets report, if pods are resized in place."""
+    startup_boost: Annotated[
+        tuple[StartupBoost, ...],
+        Field(max_length=20),
+        *keeps(
+            Rule(
+                "self.all(one, self.exists_one(other, other.container == one.container))",
+                lambda boosts: len({boost.container for boost in boosts}) == len(boosts),
+                "must name each container once",
+            )
+        ),
+    ] = ()
+    """More CPU for containers while their pods start, if pods are resized in place."""
 
     @property
     def strategy(self) -> UpdateStrategy:

@@ -545,11 +545,18 @@ class Waiting(ReadModel, frozen=True):
     message: str = ""
 
 
+class Running(ReadModel, frozen=True):
+    """Since when a container runs."""
+
+    started_at: Instant | None = None
+
+
 class ContainerState(ReadModel, frozen=True):
-    """The parts of a container's state that explain why it does not run."""
+    """A container's state. The local copy keeps only the parts that explain why it does not run."""
 
     waiting: Waiting | None = None
     terminated: Terminated | None = None
+    running: Running | None = None
 
 
 class ContainerStatus(ReadModel, frozen=True):
@@ -559,6 +566,8 @@ class ContainerStatus(ReadModel, frozen=True):
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     restart_count: Count = 0
+    started: bool | None = None
+    """Whether its startup probe has passed."""
     resources: Resources | None = None
     """Actual resources of the container. They differ from the spec while a resize is in progress. None if the kubelet
     is too old."""
@@ -582,6 +591,16 @@ class PodStatus(ReadModel, frozen=True):
     conditions: list[PodCondition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
+    kept_running_since: Instant | None = None
+    """In the local copy: see `running_since`."""
+
+    @property
+    def running_since(self) -> dt.datetime | None:
+        """Since when all containers that run have run; None if none runs."""
+        times = [
+            status.state.running.started_at for status in self.container_statuses if status.state.running
+        ]
+        return max([time for time in times if time is not None], default=self.kept_running_since)
 
 
 class Pod(ReadModel, frozen=True):

@@ -34,6 +34,7 @@ from hvpa.core.actuation.kubelet import (
     resources_named,
     used_at_least,
 )
+from hvpa.core.actuation.startup import Boost, Boosts, with_cpu
 from hvpa.core.gates.backoff import refusal_wait
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
@@ -74,6 +75,10 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     """The kubelet or the API server will not accept this size."""
     is_near_use: bool = False
     """The pod uses too much memory for the new limit."""
+    of_start: bool = False
+    """The resize gives the pod more CPU for its start, or ends that. No window and no trial holds it."""
+    no_boost: str = ""
+    """Why its start has no boost."""
 
 
 class PodComparison(NamedTuple):
@@ -86,17 +91,64 @@ class PodComparison(NamedTuple):
     """When the size was decided."""
     use: MemoryUse | None
     refused: Mapping[str, Sequence[RefusedResize]]
+    boosts: Boosts
 
     @classmethod
     def of(
         cls, context: GateContext, observation: ObservedState, sizes: ContainerSizes, since: dt.datetime
     ) -> PodComparison:
         """Returns the comparison for the observed state."""
-        return cls(context, sizes, since, observation.memory_use, by_pod(observation.refused_resizes))
+        use, refused = observation.memory_use, by_pod(observation.refused_resizes)
+        return cls(context, sizes, since, use, refused, Boosts.of(observation, sizes))
 
     def at(self, pod: Pod) -> PodState:
-        """Returns the state of a pod. A pod whose kubelet refused a memory limit is stuck after the strategy's timeout,
-        even if HVPA put the limit back."""
+        """Returns the state of a pod, with the boost of its start."""
+        if not self.boosts.by_container:
+            return self._at_size(pod)
+        clock, spec, no_boost = self.context.clock, _spec_sizes(pod), ""
+        boosts = {name: boost for name, boost in self.boosts.by_container.items() if name in spec}
+        starting = {name: boost for name, boost in boosts.items() if boost.starts(pod, clock)}
+        if starting:
+            boosted = {name: boost.boosted for name, boost in starting.items()}
+            state = self._replace(sizes=with_cpu(self.sizes, boosted))._at_size(pod)
+            if state.state not in ("deferred", "infeasible"):
+                why = state.why or "it starts with more CPU"
+                is_there = state.state == "resized"
+                return msgspec.structs.replace(
+                    state,
+                    state="waiting" if is_there else state.state,
+                    why=why,
+                    is_stuck=False,
+                    of_start=True,
+                )
+            no_boost = state.why
+        ended = {
+            name: boost.usual
+            for name, boost in boosts.items()
+            if boost.is_on(spec) and (no_boost or name not in starting)
+        }
+        state = self._replace(sizes=ended)._at_size(pod) if ended else self._at_size(pod)
+        if ended and state.resize is not None:
+            refused = self._refused_boosts(pod, spec, starting, no_boost)
+            resize = msgspec.structs.replace(state.resize, refused=(*state.resize.refused, *refused))
+            state = msgspec.structs.replace(state, resize=resize, of_start=True)
+        elif ended:
+            state = self._at_size(pod)
+        return msgspec.structs.replace(state, no_boost=no_boost) if no_boost else state
+
+    def _refused_boosts(
+        self, pod: Pod, spec: ContainerSizes, boosts: Mapping[str, Boost], why: str
+    ) -> tuple[RefusedResize, ...]:
+        """Returns the record of boosts that the kubelet has not allocated, so that they are not tried again soon."""
+        refused = {name: differing(boost.usual, boost.boosted) for name, boost in boosts.items()}
+        if not refused:
+            return ()
+        body = _resize_body(pod, refused)
+        return (RefusedResize(pod.metadata.uid, body, why, self.context.clock.stamp(), MOST_REFUSALS),)
+
+    def _at_size(self, pod: Pod) -> PodState:
+        """Returns the state of a pod without regard to its start. A pod whose kubelet refused a memory limit is stuck
+        after the strategy's timeout, even if HVPA put the limit back."""
         state = self._state_of(pod)
         was_refused = any(refusal.used for refusal in self.refused.get(pod.metadata.uid, ()))
         if state.state == "resized" or not was_refused or not self._is_late(pod, None):

@@ -16,6 +16,7 @@ from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import ContainerSizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import PodComparison, PodState, is_ready, own_pods, ran_out_of_memory
+from hvpa.core.actuation.startup import Boosts, creation_refused
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize
 from hvpa.core.values.clock import Clock
@@ -62,14 +63,17 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     )
     stuck = _first_reason([state for state in states if state.is_stuck])
     is_done = all(state.state == "resized" for state in states)
-    return Resizing(_actuation(states, observation), is_done, tuple(resizes), stuck, too_large)
+    no_boost = _without_boost(context, observation, desired, states)
+    return Resizing(_actuation(states, observation, no_boost), is_done, tuple(resizes), stuck, too_large)
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
     """Returns the state of each pod that runs or will run, with the resize that is due."""
     since, run = desired.since, desired.canary
     comparison = PodComparison.of(context, observation, sizes_of(desired.containers), since)
-    before = comparison if run is None else comparison._replace(sizes=sizes_of(run.previous))
+    before = comparison
+    if run is not None:
+        before = PodComparison.of(context, observation, sizes_of(run.previous), since)
     states = []
     for pod in own_pods(observation):
         if run is None or pod.metadata.name in run.pods or ran_out_of_memory(pod, since):
@@ -87,9 +91,9 @@ def _without_held_resizes(
     """Removes resizes that wait for something other than the kubelet.
 
     If a maintenance window closes before its resizes are done, they wait for the next window. Exceptions are pods that
-    were created after the decision (they never served with the old size) and pods that ran out of memory. Memory of
-    other pods is raised only after the pods that ran out of memory have the new size, so a size that does not help is
-    not given to all pods at once.
+    start or were created after the decision (they never served with the old size) and pods that ran out of memory.
+    Memory of other pods is raised only after the pods that ran out of memory have the new size, so a size that does not
+    help is not given to all pods at once.
     """
     starved = {state.pod.metadata.uid for state in states if ran_out_of_memory(state.pod, since)}
     first = sorted(
@@ -103,10 +107,15 @@ def _without_held_resizes(
         if state.resize is not None and state.pod.metadata.uid not in starved:
             if first and "memory" in state.raises:
                 why = f"pod {first[0]}, which ran out of memory, gets its new size first"
-            elif (created := state.pod.metadata.creation_timestamp) is None or created < since:
+            elif not state.of_start and _is_older(state.pod, since):
                 why = held_by(context, up=bool(state.raises), down=bool(state.lowers))
         adjusted.append(msgspec.structs.replace(state, resize=None, why=why) if why else state)
     return adjusted
+
+
+def _is_older(pod: Pod, since: dt.datetime) -> bool:
+    created = pod.metadata.creation_timestamp
+    return created is None or created < since
 
 
 def held_by(context: GateContext, *, up: bool, down: bool) -> str:
@@ -126,7 +135,7 @@ def template_held(context: GateContext, target: Workload, sizes: ContainerSizes)
     return held_by(context, up=bool(raised), down=bool(lowered))
 
 
-def _actuation(states: Sequence[PodState], observation: ObservedState) -> Actuation:
+def _actuation(states: Sequence[PodState], observation: ObservedState, no_boost: str) -> Actuation:
     counts = Counter(state.state for state in states)
     explained = [
         state for state in states if state.why and (state.is_stuck or state.state in ("deferred", "waiting"))
@@ -138,11 +147,25 @@ def _actuation(states: Sequence[PodState], observation: ObservedState) -> Actuat
         deferred=counts["deferred"],
         infeasible=counts["infeasible"],
         waiting=counts["waiting"],
+        starting=sum(state.of_start for state in states),
         size_at_creation=observation.creation_sizes is not None,
         message="; ".join(
-            filter(None, (_first_reason(explained), _first_reason(_states_of_others(observation))))
+            filter(None, (_first_reason(explained), no_boost, _first_reason(_states_of_others(observation))))
         ),
     )
+
+
+def _without_boost(
+    context: GateContext, observation: ObservedState, desired: DesiredSize, states: Sequence[PodState]
+) -> str:
+    """Returns why starts have no boost; empty if all have it."""
+    boosts = Boosts.of(observation, sizes_of(desired.containers))
+    pods = [msgspec.structs.replace(state, why=state.no_boost) for state in states if state.no_boost]
+    reasons = [*boosts.left_out, _first_reason(pods)]
+    if boosts.by_container and creation_refused(observation, context.clock):
+        reasons.append("pods are missing, so new pods are created without it")
+    why = "; ".join(filter(None, reasons))
+    return f"no startup boost: {why}" if why else ""
 
 
 def _states_of_others(observation: ObservedState) -> list[PodState]:
@@ -204,9 +227,12 @@ def _wanted_entries(
     target = states.target
     if target is None or desired is None or resizing is None or resizing.too_large:
         return {}
+    sizes = size_of_new_pods(desired)
+    if not creation_refused(states, clock):
+        sizes = Boosts.of(states, sizes).at_creation(sizes)
     containers = [
         _entry_of(name, wire(size.requests), wire(size.limits))
-        for name, size in sorted(size_of_new_pods(desired).items())
+        for name, size in sorted(sizes.items())
         if size.requests or size.limits
     ]
     are_missing = len(states.resizable) < target.spec.replicas

@@ -27,7 +27,7 @@ from hvpa.core.values.tuning import (
     OOM_PERCENT,
 )
 from hvpa.core.workload.containers import ContainerResource
-from hvpa.core.workload.rollout import is_living
+from hvpa.core.workload.rollout import METRIC_WINDOW, is_living
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 
@@ -63,7 +63,9 @@ class FastRaises:
         if not self._polls:
             return
         pods = [pod for pod in observation.resizable if is_living(pod)]
-        self._pods = [pod for pod in pods if _is(pod, "Ready")]
+        self._pods = [
+            pod for pod in pods if _is(pod, "Ready") and not self._has_just_started(pod, observation)
+        ]
         if (usage := observation.usage) is None:
             return
         self._of = usage.of
@@ -78,6 +80,14 @@ class FastRaises:
             # An earlier sample may be of pods before their last raise.
             begins = (usage.time - FAST_COUNTS, last_raise(observation.vertical))
             self._since = max(time for time in begins if time is not None and not clock.is_ahead(time))
+
+    def _has_just_started(self, pod: Pod, observation: ScalableState) -> bool:
+        """Whether samples of the pod may be from its start, and containers have more CPU for that."""
+        ready = condition(pod.status.conditions, "Ready")
+        longest = max([boost.after for boost in observation.spec.startup_boost], default=None)
+        if longest is None or ready is None:
+            return False
+        return self._clock.held_until(ready.last_transition_time, longest + METRIC_WINDOW) is not None
 
     def need(self, item: ContainerResource, target: int) -> Need | None:
         """Returns what pods need now; None if they need no more than they have. `target` is the VPA's own.

@@ -49,6 +49,7 @@ _set = msgspec.structs.force_setattr
 _NOTHING: Final[dict[str, str]] = {}
 _NO_AMOUNTS: Final[ResourceList] = {}
 _NO_OWNERS: Final[list[OwnerReference]] = []
+_RUNS: Final = ContainerState()
 _KEPT: Final = frozenset({"Ready", RESIZE_PENDING, RESIZE_IN_PROGRESS})
 """Conditions of a pod that are kept with any content."""
 
@@ -111,8 +112,8 @@ def slim_workload(workload: Workload) -> Workload:
 
 
 def slim_pod(pod: Pod) -> Pod:
-    """Keep a pod's controller, readiness time, terminated or failing containers, scheduling failure, and resize
-    state.
+    """Keep a pod's controller, times of its start and readiness, terminated or failing containers, scheduling failure,
+    and resize state.
 
     A failed pod keeps all conditions: their times show when it ended.
     """
@@ -129,6 +130,7 @@ def slim_pod(pod: Pod) -> Pod:
         ),
     )
     _share_texts(status, "phase", "host_ip")
+    _set(status, "kept_running_since", status.running_since)
     containers = [_slim_container(container) for container in status.container_statuses]
     first = [_slim_container(container) for container in status.init_container_statuses]
     first = [
@@ -221,6 +223,8 @@ def _slim_container(container: ContainerStatus) -> ContainerStatus:
     if waiting is not None:
         kept = Waiting(text(waiting.reason), one_line(waiting.message, LONGEST))
         _set(container, "state", ContainerState(None if is_starting(waiting.reason) else kept, terminated))
+    elif container.state.running is not None:
+        _set(container, "state", _RUNS)
     return share(container) if terminated is None and container.last_state.terminated is None else container
 
 

@@ -21,7 +21,13 @@ PAGE: Final = Path(__file__).parents[3] / "docs/migrating-from-gardener.md"
 HEADING: Final = "## What the old schema accepted and HVPA refuses"
 SIZES: Final = {"maxLength", "maxItems", "maxProperties"}
 BOUNDS: Final = ("minimum", "maximum", "minLength", "pattern", "format", *SIZES)
-NEW: Final = {"spec.blend", "spec.trajectory.intervals", "spec.hpa.name", "spec.vpa.name"}
+NEW: Final = {
+    "spec.blend",
+    "spec.trajectory.intervals",
+    "spec.hpa.name",
+    "spec.vpa.name",
+    "spec.startupBoost",
+}
 """Fields that the old schema does not know: what is refused in these, no old manifest has."""
 INT32: Final = 2**31 - 1
 
