@@ -184,7 +184,7 @@ class StartupCpu(SpecModel):
         Rule(
             "has(self.factor) != has(self.value)",
             lambda cpu: (cpu.factor is None) != (cpu.value is None),
-            "set one of factor and value",
+            "set either factor or value",
         ),
     )
 

@@ -211,6 +211,7 @@ class PodObjects:
             start_time=None if pod.started is None else instant_at(self._start, pod.started),
             conditions=conditions,
             container_statuses=[self._container(pod, container) for container in pod.containers],
+            kept_running_since=None if pod.started is None else instant_at(self._start, pod.started),
         )
         return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)
 
@@ -236,7 +237,8 @@ class PodObjects:
         if container.oom_at is not None:
             ended = Terminated(reason=OOM_KILLED, finished_at=instant_at(self._start, container.oom_at))
             last = ContainerState(terminated=ended)
-        return ContainerStatus(name=container.name, last_state=last, resources=reported)
+        started = pod.ready or pod.blipped
+        return ContainerStatus(name=container.name, last_state=last, started=started, resources=reported)
 
 
 def uid_of(pod: SimPod) -> str:

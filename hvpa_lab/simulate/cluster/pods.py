@@ -204,7 +204,7 @@ class SimWorkload:
         """Advances the time by `step` seconds (more than 0) from `now` (the end of the last step), with this load."""
         end = now + step
         arrangement = self._arrangement
-        if arrangement is None or self._next <= end + INSTANT or self._resizes.blocked:
+        if arrangement is None or self._next <= end + INSTANT or self._resizes.blocked or arrangement.starts:
             return self._by_parts(now, step, load)
         if load != self._load or self._tick is None or arrangement.leaks:
             arrangement.measure(load, end)
@@ -264,6 +264,9 @@ class SimWorkload:
             self._arrangement = Arrangement(self._placed, self._models, self._node_model)
         self._tick = None
         self._arrangement.measure(load, at)
+        for pod, ready_at in self._arrangement.slow_starts(at):
+            pod.ready_at = ready_at
+            self._next = min(self._next, ready_at)
         return self._arrangement
 
     def _unblock(self, at: float, load: float) -> bool:

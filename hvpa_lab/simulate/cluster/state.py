@@ -206,6 +206,8 @@ class SimPod:
         self.revision = 0
         """The workload's revision when the pod was created or last matched its template."""
         self.start_up = 0.0
+        self.starts_slowly = False
+        """Whether its start has lacked CPU."""
         self.part = 1.0
         """Share of the load; the mean is 1."""
         self.resize: Resize | None = None
@@ -260,7 +262,7 @@ class SimPod:
         self.started = now
         for container in self.containers:
             container.start(now)
-        self.ready_at = now + self.start_up
+        self.ready_at, self.starts_slowly = now + self.start_up, False
 
     def settle(self, ready_at: float) -> None:
         """Marks the pod as ready since then; its containers leak from the simulation's start."""
@@ -279,7 +281,7 @@ class SimPod:
         for container in due:
             container.start(now)
         if due and all(container.running for container in self.containers):
-            self.ready_at = now + self.start_up
+            self.ready_at, self.starts_slowly = now + self.start_up, False
         if not self.ready and self.ready_at is not None and self.ready_at <= now + INSTANT:
             self.ready = True
             self.blipped = False

@@ -13,7 +13,7 @@ compete: it describes the CPU that neighbours leave. Demand above the available 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -192,6 +192,7 @@ class Arrangement:
         self.requested_cpu = sum(pod.cpu_request for pod in placed)
         self.requested_memory = sum(pod.memory_request for pod in placed)
         self.leaks = any(meter.leak for meter in self.meters)
+        self.starts = any(group.starts for group, _ in self.groups)
         self._base = sum(
             count * meter.base for group, count in self.groups if not group.starts for meter in group.meters
         )
@@ -218,6 +219,26 @@ class Arrangement:
             boundless += [(group, group.each * count) for group in ready if group.most == math.inf]
             total += sum(group.each * group.most for group in ready if group.most < math.inf) * count
         return total, boundless
+
+    def slow_starts(self, at: float) -> Iterator[tuple[SimPod, float]]:
+        """Yields pods whose start lacks CPU now, or lacked it before, and when they become ready at this rate. A start
+        takes as much CPU as it would use in the workload's start-up time (`cpu.startUp`)."""
+        for group, _ in self.groups:
+            if not group.starts:
+                continue
+            for pod in group.pods:
+                if not pod.starts_slowly and not any(
+                    beyond(meter.demand, meter.rate) for meter in group.meters
+                ):
+                    continue
+                pod.starts_slowly = True
+                waits = [0.0]
+                for meter in group.meters:
+                    container = pod.containers[meter.index]
+                    work = pod.start_up * meter.base - (container.cpu_total - container.cpu_at_start)
+                    if work > 0:
+                        waits.append(work / meter.rate if meter.rate > 0 else math.inf)
+                yield pod, at + max(waits)
 
     def measure(self, load: float, at: float) -> None:
         """Measures the usage of the pods under this load, and their memory at this time."""

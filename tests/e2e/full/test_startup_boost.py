@@ -64,9 +64,7 @@ def pods(api: KubeApi, namespace: str) -> list[Json]:
 
 def all_have_their_size(api: KubeApi, namespace: str, replicas: int) -> bool:
     listed = pods(api, namespace)
-    return len(listed) == replicas and all(
-        is_ready(pod) and asked(pod)["requests"] == SIZE for pod in listed
-    )
+    return len(listed) == replicas and all(is_ready(pod) and asked(pod)["requests"] == SIZE for pod in listed)
 
 
 def test_a_new_pod_has_the_boost_until_it_is_ready(cluster: ControlPlane, namespace: str) -> None:

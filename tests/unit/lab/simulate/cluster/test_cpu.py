@@ -209,9 +209,23 @@ def test_what_a_container_uses_while_it_starts_is_no_demand() -> None:
     state.scale(2, 0.0)
     tick = state.advance(0.0, 15.0, 5.0)
     assert (tick.demand, tick.unmet, tick.used_cpu) == (60.0, 0.0, 60.0 + 150.0)
-    state.advance(15.0, 15.0, 5.0)
-    tick = state.advance(30.0, 15.0, 5.0)
+    state.advance(15.0, 45.0, 5.0)  # a start of 30 s at 300m takes 60 s at 150m
+    tick = state.advance(60.0, 15.0, 5.0)
     assert (tick.demand, tick.unmet, tick.used_cpu) == (70.0, 0.0, 70.0)
+
+
+def test_a_start_is_as_fast_as_its_cpu_allows() -> None:
+    """30 s at 300m: 20 s at 150m, 10 s at 300m and the rest at 300m, although the pod may use more."""
+    app = container(requests=bounds(100), cpu_per_unit=10.0, cpu_start_up=300.0)
+    state = workload(1, app, nodes=NodeModel(cpu=4000, headroom="50%"))
+    state.scale(2, 0.0)
+    state.advance(0.0, 20.0, 5.0)
+    state.resize(state.pods[1], {"app": ResourceRequirements(bounds(600), {})}, 20.0)
+    state.advance(20.0, 19.0, 5.0)
+    assert not state.pods[1].ready
+    state.advance(39.0, 2.0, 5.0)
+    assert state.pods[1].ready
+    assert state.pods[1].ready_changed == pytest.approx(40.0)
 
 
 def test_pods_may_share_the_load_unequally() -> None:
