@@ -8,7 +8,6 @@ import pytest
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.manifests import START_UP_ANNOTATION
-from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
 from localcluster.workloads.load import await_pods, is_ready
 from localcluster.workloads.real_pods import Versions, asked

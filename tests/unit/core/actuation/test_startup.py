@@ -149,21 +149,15 @@ def test_a_boost_without_room_is_taken_back_and_not_tried_again() -> None:
     assert not actuation(outcome).deferred
     assert "no startup boost: pod web-1: the kubelet says Deferred" in actuation(outcome).message
     refused = outcome.resizes[0].refused
-    assert [record.body["spec"] for record in refused] == [  # type: ignore[comparison-overlap]
-        {"containers": [{"name": "app", "resources": UP}]}
-    ]
+    assert [record.body["spec"] for record in refused] == [{"containers": [{"name": "app", "resources": UP}]}]
     again = boosted([starting(requests=REQUESTS)], refused_resizes=refused)
     assert again.resizes == ()
     assert actuation(again).resized == "1/1"
 
 
 def test_a_boost_that_a_quota_refuses_is_left_out() -> None:
-    body = {
-        "metadata": {"uid": "web-1"},
-        "spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "3", "memory": "1Gi"}}}]},
-    }
+    body = {"metadata": {"uid": "web-1"}, "spec": {"containers": [{"name": "app", "resources": UP}]}}
     small = starting(requests={"cpu": "100m", "memory": "1Gi"})
-    body["spec"]["containers"][0]["resources"] = UP  # type: ignore[index]
     outcome = boosted([small], refused_resizes=(RefusedResize("web-1", body, "exceeded quota", NOW),))
     assert resized(outcome) == {"web-1": DOWN}
     assert actuation(outcome).message == "no startup boost: pod web-1: exceeded quota"

@@ -18,13 +18,15 @@ def target(minutes: int, start: tuple[float, int]) -> object:
     """The target after three days of a container that uses 300m and starts every so many minutes. `start`: its CPU, and
     the minutes that it takes."""
     recommender, (cpu, length) = VerticalRecommender(), start
+    now = BEGIN
     for minute in range(3 * 24 * 60):
         now = BEGIN + dt.timedelta(minutes=minute)
         used = cpu if minute % minutes < length else 0.3
         recommender.add_sample("web-1", "app", now.timestamp(), used, 100e6)
     recommendation = recommender.recommend(VPA, now).recommendation
     assert recommendation is not None
-    (recommended,) = recommendation.container_recommendations or ()
+    assert recommendation.container_recommendations is not None
+    (recommended,) = recommendation.container_recommendations
     return recommended.target["cpu"]
 
 

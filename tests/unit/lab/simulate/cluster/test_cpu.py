@@ -222,9 +222,9 @@ def test_a_start_is_as_fast_as_its_cpu_allows() -> None:
     state.advance(0.0, 20.0, 5.0)
     state.resize(state.pods[1], {"app": ResourceRequirements(bounds(600), {})}, 20.0)
     state.advance(20.0, 19.0, 5.0)
-    assert not state.pods[1].ready
+    assert state.ready_replicas == 1
     state.advance(39.0, 2.0, 5.0)
-    assert state.pods[1].ready
+    assert state.ready_replicas == 2
     assert state.pods[1].ready_changed == pytest.approx(40.0)
 
 
