@@ -103,47 +103,32 @@ class PodComparison(NamedTuple):
 
     def at(self, pod: Pod) -> PodState:
         """Returns the state of a pod, with the boost of its start."""
-        if not self.boosts.by_container:
+        boosts, no_boost = self.boosts, ""
+        if not (boosts.by_container or boosts.earlier):
             return self._at_size(pod)
-        clock, spec, no_boost = self.context.clock, _spec_sizes(pod), ""
-        boosts = {name: boost for name, boost in self.boosts.by_container.items() if name in spec}
-        starting = {name: boost for name, boost in boosts.items() if boost.starts(pod, clock)}
+        starting, ended = boosts.starting(pod, self.context.clock), boosts.on(_spec_sizes(pod))
         if starting:
             boosted = {name: boost.boosted for name, boost in starting.items()}
             state = self._replace(sizes=with_cpu(self.sizes, boosted))._at_size(pod)
             if state.state not in ("deferred", "infeasible"):
-                why = state.why or "it starts with more CPU"
-                is_there = state.state == "resized"
-                return msgspec.structs.replace(
-                    state,
-                    state="waiting" if is_there else state.state,
-                    why=why,
-                    is_stuck=False,
-                    of_start=True,
-                )
+                return _in_its_start(state)
             no_boost = state.why
-        ended = {
-            name: boost.usual
-            for name, boost in boosts.items()
-            if boost.is_on(spec) and (no_boost or name not in starting)
-        }
-        state = self._replace(sizes=ended)._at_size(pod) if ended else self._at_size(pod)
-        if ended and state.resize is not None:
-            refused = self._refused_boosts(pod, spec, starting, no_boost)
-            resize = msgspec.structs.replace(state.resize, refused=(*state.resize.refused, *refused))
-            state = msgspec.structs.replace(state, resize=resize, of_start=True)
-        elif ended:
-            state = self._at_size(pod)
-        return msgspec.structs.replace(state, no_boost=no_boost) if no_boost else state
+        usual = {name: boost.usual for name, boost in ended.items() if no_boost or name not in starting}
+        if usual:
+            state = self._replace(sizes=usual)._at_size(pod)
+            if state.resize is not None:
+                refused = (*state.resize.refused, *self._refused_boosts(pod, starting, no_boost))
+                resize = msgspec.structs.replace(state.resize, refused=refused)
+                return msgspec.structs.replace(state, resize=resize, of_start=True, no_boost=no_boost)
+        return msgspec.structs.replace(self._at_size(pod), no_boost=no_boost)
 
-    def _refused_boosts(
-        self, pod: Pod, spec: ContainerSizes, boosts: Mapping[str, Boost], why: str
-    ) -> tuple[RefusedResize, ...]:
+    def _refused_boosts(self, pod: Pod, boosts: Mapping[str, Boost], why: str) -> tuple[RefusedResize, ...]:
         """Returns the record of boosts that the kubelet has not allocated, so that they are not tried again soon."""
-        refused = {name: differing(boost.usual, boost.boosted) for name, boost in boosts.items()}
-        if not refused:
+        if not boosts:
             return ()
-        body = _resize_body(pod, refused)
+        body = _resize_body(
+            pod, {name: differing(boost.usual, boost.boosted) for name, boost in boosts.items()}
+        )
         return (RefusedResize(pod.metadata.uid, body, why, self.context.clock.stamp(), MOST_REFUSALS),)
 
     def _at_size(self, pod: Pod) -> PodState:
@@ -354,6 +339,17 @@ class PodComparison(NamedTuple):
         ]
         begun = max(when for when in times if when is not None)
         return self.context.clock.is_past(after(begun, self.context.spec.strategy.timeout))
+
+
+def _in_its_start(state: PodState) -> PodState:
+    """Returns the state of a pod with the size of its start: it does not have the desired size yet."""
+    return msgspec.structs.replace(
+        state,
+        state="waiting" if state.state == "resized" else state.state,
+        why=state.why or "it starts with more CPU",
+        is_stuck=False,
+        of_start=True,
+    )
 
 
 def _state_with_resize(pod: Pod, have: ContainerSizes, due: ContainerSizes, restarts: bool) -> PodState:

@@ -14,7 +14,7 @@ from hvpa.api.hvpa.progress import Actuation, DesiredSize
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES
-from hvpa.core.actuation.desired import ContainerSizes, moved, size_of_new_pods, sizes_of
+from hvpa.core.actuation.desired import ContainerSizes, moved, recorded, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import PodComparison, PodState, is_ready, own_pods, ran_out_of_memory
 from hvpa.core.actuation.startup import Boosts, creation_refused
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
@@ -63,8 +63,10 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     )
     stuck = _first_reason([state for state in states if state.is_stuck])
     is_done = all(state.state == "resized" for state in states)
-    no_boost = _without_boost(context, observation, desired, states)
-    return Resizing(_actuation(states, observation, no_boost), is_done, tuple(resizes), stuck, too_large)
+    boosts = Boosts.of(observation, sizes_of(desired.containers))
+    no_boost = _without_boost(context, observation, boosts, states)
+    status = _actuation(states, observation, boosts, no_boost)
+    return Resizing(status, is_done, tuple(resizes), stuck, too_large)
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
@@ -135,8 +137,10 @@ def template_held(context: GateContext, target: Workload, sizes: ContainerSizes)
     return held_by(context, up=bool(raised), down=bool(lowered))
 
 
-def _actuation(states: Sequence[PodState], observation: ObservedState, no_boost: str) -> Actuation:
-    counts = Counter(state.state for state in states)
+def _actuation(
+    states: Sequence[PodState], observation: ObservedState, boosts: Boosts, no_boost: str
+) -> Actuation:
+    counts, starting = Counter(state.state for state in states), sum(state.of_start for state in states)
     explained = [
         state for state in states if state.why and (state.is_stuck or state.state in ("deferred", "waiting"))
     ]
@@ -147,7 +151,8 @@ def _actuation(states: Sequence[PodState], observation: ObservedState, no_boost:
         deferred=counts["deferred"],
         infeasible=counts["infeasible"],
         waiting=counts["waiting"],
-        starting=sum(state.of_start for state in states),
+        starting=starting,
+        boosts=recorded(boosts.known) if starting else (),
         size_at_creation=observation.creation_sizes is not None,
         message="; ".join(
             filter(None, (_first_reason(explained), no_boost, _first_reason(_states_of_others(observation))))
@@ -156,10 +161,9 @@ def _actuation(states: Sequence[PodState], observation: ObservedState, no_boost:
 
 
 def _without_boost(
-    context: GateContext, observation: ObservedState, desired: DesiredSize, states: Sequence[PodState]
+    context: GateContext, observation: ObservedState, boosts: Boosts, states: Sequence[PodState]
 ) -> str:
     """Returns why starts have no boost; empty if all have it."""
-    boosts = Boosts.of(observation, sizes_of(desired.containers))
     pods = [msgspec.structs.replace(state, why=state.no_boost) for state in states if state.no_boost]
     reasons = [*boosts.left_out, _first_reason(pods)]
     if boosts.by_container and creation_refused(observation, context.clock):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -162,6 +163,26 @@ def test_a_boost_that_a_quota_refuses_is_left_out() -> None:
     assert resized(outcome) == {"web-1": DOWN}
     assert actuation(outcome).message == "no startup boost: pod web-1: exceeded quota"
     assert actuation(outcome).infeasible == 0
+
+
+def test_a_boost_ends_although_the_spec_has_none_any_more() -> None:
+    """As a user removes it while a pod starts; the status has what the pod got."""
+    status = boosted([starting()]).status
+    assert status.actuation is not None
+    assert [(had.name, had.requests) for had in status.actuation.boosts] == [("app", {"cpu": "3"})]
+    own = hvpa({"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}}, size_status(1, {}))
+    own = replace(own, status=own.status.model_copy(update={"actuation": status.actuation}))
+    target = workload(1, containers=[container(requests=REQUESTS)])
+    outcome = decided(objects(own, target, None, vpa({"app": REQUESTS}), [starting()]))
+    assert resized(outcome) == {"web-1": DOWN}
+    assert actuation(outcome).boosts == status.actuation.boosts
+    over = decided(objects(own, target, None, vpa({"app": REQUESTS}), [starting(requests=REQUESTS)]))
+    assert (over.resizes, actuation(over).boosts) == ((), ())
+
+
+def test_a_pod_in_its_start_follows_another_size() -> None:
+    smaller = {"requests": {"cpu": "500m", "memory": "1Gi"}}
+    assert resized(boosted([starting()], size=smaller)) == {"web-1": {"requests": {"cpu": "1500m"}}}
 
 
 @pytest.mark.parametrize("held", [{"updateMode": "Off"}, {"updateMode": "MaintenanceWindow"}])
