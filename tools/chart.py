@@ -56,6 +56,10 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "policy-bounds.yaml": (".Values.policies.bounds", ("policy/hvpa_bounds.yaml",)),
     "prometheusrule.yaml": (".Values.prometheusRule.enabled", ("monitoring/prometheus_rule.yaml",)),
     "policy-target.yaml": (".Values.policies.target", ("policy/hvpa_target.yaml",)),
+    "node-room.yaml": (
+        ".Values.nodeRoom",
+        ("node-room/operator_role.yaml", "node-room/operator_role_binding.yaml"),
+    ),
     "rollback-metrics.yaml": (
         ".Values.rollbackMetrics",
         ("rollback-metrics/operator_role.yaml", "rollback-metrics/operator_role_binding.yaml"),

@@ -142,6 +142,19 @@ class MetricValue(NamedTuple):
     """Why there is no value."""
 
 
+class LargestNode(NamedTuple):
+    """The largest CPU and memory among the nodes that pods may use."""
+
+    allocatable: Mapping[Resource, int] = {}
+    """Millicores and bytes; may be of two nodes."""
+    nodes: int = 0
+    """Number of nodes that the pods may use."""
+    problem: str = ""
+    """Why it is not known."""
+    is_awaited: bool = False
+    """The nodes are being listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The objects that may concern one Hvpa, as the cluster has them. `observe` decides which of them belong to it."""
@@ -180,6 +193,8 @@ class Objects:
     """What the kubelets report of these pods; None if they are not polled."""
     canary_values: tuple[MetricValue, ...] | None = None
     """The values of the metrics that judge a canary, in the spec's order; None if there is none yet."""
+    largest_node: LargestNode | None = None
+    """The largest node that the pods may use; None if the spec does not ask for it."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -357,6 +372,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The metrics that judge a canary, with their newest values."""
     canary_is_read: bool = False
     """Whether they have been read since this process started."""
+    largest_node: LargestNode | None = None
 
 
 class ScalableState(_State, frozen=True, kw_only=True, gc=False):

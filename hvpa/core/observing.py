@@ -205,7 +205,7 @@ def _basis(
     of_kubelets_and_adapters = (objects.usage, objects.canary_values)
     return Basis(
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload, objects.lately, *of_kubelets_and_adapters),
-        (vpas, silent, histories, objects.vpa_served, *others, *of_pods),
+        (vpas, silent, histories, objects.vpa_served, objects.largest_node, *others, *of_pods),
     )
 
 
@@ -266,6 +266,7 @@ def _state(
         if spec is None
         else with_values(spec, status.canary_metrics, objects.canary_values),
         canary_is_read=objects.canary_values is not None,
+        largest_node=objects.largest_node,
     )
     return state
 

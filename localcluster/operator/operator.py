@@ -75,6 +75,12 @@ def install_rollback_metrics(cluster: Cluster) -> None:
         )
 
 
+def install_node_room(cluster: Cluster) -> None:
+    """Apply `config/node-room`: the operator's right to read nodes."""
+    _apply_kustomization(cluster, "node-room")
+    cluster.await_right(f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}", _rule("", "nodes", "list"))
+
+
 def install_custom_kinds(cluster: Cluster) -> None:
     """Apply the operator's part of `config/custom-kinds`: the right to read and scale Argo Rollouts."""
     documents = [yaml.safe_load(path.read_text()) for path in sorted(CUSTOM_KINDS.glob("operator_*.yaml"))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from hvpa.api.hvpa.actuation import FastSignal, StartupBoost, UpdateStrategy
 from hvpa.api.hvpa.intervals import (
@@ -125,6 +125,11 @@ class VpaSpec(SpecModel):
     limits_requests_gap_scale_params: ScaleParams = ScaleParams()
     """Gap between a limit and its request: the larger of value and percentage of the request. If neither is set, the
     limit keeps its ratio to the request."""
+    max_allowed: (
+        Annotated[Literal["LargestNode"], WithJsonSchema({"type": "string", "enum": ["LargestNode"]})] | None
+    ) = None
+    """LargestNode: HVPA raises no request beyond what the largest node for these pods can hold; replicas serve the
+    rest. The operator must be allowed to read nodes."""
 
 
 class HvpaSpec(SpecModel):

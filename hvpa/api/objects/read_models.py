@@ -402,10 +402,90 @@ class PodSpec(ReadModel, frozen=True):
     resources: Resources | None = None
 
 
+class Expression(ReadModel, frozen=True):
+    """A requirement of a node affinity. `Gt` and `Lt` compare whole numbers."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class NodeSelectorTerm(ReadModel, frozen=True):
+    """Requirements that a node must all meet."""
+
+    match_expressions: list[Expression] = []
+    match_fields: list[Expression] = []
+
+
+class NodeSelector(ReadModel, frozen=True):
+    """Terms of which a node must meet one."""
+
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class NodeAffinity(ReadModel, frozen=True):
+    """The part of a node affinity that can exclude nodes."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(ReadModel, frozen=True):
+    """The part of a pod's affinity that concerns nodes."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class Toleration(ReadModel, frozen=True):
+    """A taint that a pod tolerates. An empty key, value or effect stands for any."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class TemplateSpec(PodSpec, frozen=True):
+    """The pod spec of a template, with the nodes that its pods may use."""
+
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+
+
 class PodTemplate(ReadModel, frozen=True):
     """A workload's pod template."""
 
-    spec: PodSpec = PodSpec()
+    spec: TemplateSpec = TemplateSpec()
+
+
+class Taint(ReadModel, frozen=True):
+    """A taint of a node."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(ReadModel, frozen=True):
+    """The part of a node's spec that can exclude pods."""
+
+    taints: list[Taint] = []
+
+
+class NodeStatus(ReadModel, frozen=True):
+    """What a node has for pods."""
+
+    allocatable: ResourceList = {}
+
+
+class Node(ReadModel, frozen=True):
+    """A node."""
+
+    metadata: Meta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
 
 
 class RollingUpdate(ReadModel, frozen=True):

@@ -143,6 +143,9 @@ def _blend(observation: Observation, decision: Decision) -> Iterable[str]:
     if decision.weight_ppm is not None:
         vertical, horizontal = percent(decision.weight_ppm), percent(FULL - decision.weight_ppm)
         yield f"weights: horizontal {horizontal} percent, vertical {vertical} percent"
+    if (node := observation.largest_node) is not None:
+        sizes = " and ".join(readable_resource(of, amount) for of, amount in node.allocatable.items())
+        yield f"largest node that the pods may use: {node.problem or f'{sizes} (of {node.nodes})'}"
     yield from decision.steps
     yield from _finished_steps(observation, decision)
 

@@ -45,7 +45,7 @@ from hvpa.core.spec.check import spec_problems
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.resources import HPAS, HVPAS, ON_DEMAND, PODS, VPAS, WATCHED, ApiResource
+from hvpa.kube.objects.resources import HPAS, HVPAS, NODES, ON_DEMAND, PODS, VPAS, WATCHED, ApiResource
 from hvpa.kube.objects.stored_hvpa import stored
 from hvpa.recommend.hpa import selector as labels
 from hvpa.reconcile.ports import Key
@@ -57,7 +57,7 @@ _SYNTHETIC: Final = uuid.UUID("5a3c2c6e-6d0e-5b7e-9a51-0f6f4b1f7a55")
 _FORMER_GROUPS: Final = {"extensions": "apps"}
 """Former groups of the same kinds."""
 RESOURCES: Final[dict[str, ApiResource[Any]]] = {
-    resource.kind: resource for resource in (*WATCHED, *ON_DEMAND)
+    resource.kind: resource for resource in (*WATCHED, *ON_DEMAND, NODES)
 }
 """The kinds that a decision reads."""
 _SPECS: Final[dict[str, type]] = {HPAS.kind: HpaSpecRead, VPAS.kind: VpaSpecRead}
@@ -178,6 +178,8 @@ class Filled:
         self.hvpas = tuple(self._own)
         """Keys of the Hvpas, in the order of the files."""
         self.read += [document for document, hvpa in decoded if hvpa is not None]
+        has_nodes = any(document.kind == NODES.kind for document in others)
+        self.local.nodes.set_readable(has_nodes, "the files have no Node")
         # Pods first: they give the replica count of a DaemonSet without a status.
         for other in sorted(others, key=lambda document: document.kind != PODS.kind):
             self._unless_wrong(other, self._put)

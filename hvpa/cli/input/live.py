@@ -40,6 +40,7 @@ from hvpa.kube.objects.resources import (
     HPAS,
     HVPA_SIZES,
     HVPAS,
+    NODES,
     PODS,
     VPAS,
     WORKLOADS,
@@ -169,6 +170,8 @@ class Reader:
             workload = await self._target(target)
             if workload is not None and (selector := selector_text(workload.spec.selector)):
                 await self.list(PODS, {"labelSelector": selector})
+        if spec is not None and spec.vpa.max_allowed is not None:
+            self.local.nodes.set_readable(await self._may_list(NODES), "you may not list nodes")
         objects = self.local.objects(self._key(name))
         assert objects is not None
         return objects
@@ -225,7 +228,8 @@ class Reader:
                 self._put(resource, item)
 
         try:
-            await read_list(self.transport, resource.path(self.namespace), store_page, query)
+            namespace = None if resource is NODES else self.namespace
+            await read_list(self.transport, resource.path(namespace), store_page, query)
         except ApiError as error:
             if error.status == 404:
                 return False

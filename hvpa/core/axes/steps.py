@@ -110,7 +110,10 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
                 text += f": {now} was set when {before} was recommended, so "
                 text += f"{now} + ({target} - {before}) × {shown} %"
         bounds = (
-            (item.bounds.fixed_limit, ", which is the maximum that limits and the pod's own resources allow"),
+            (
+                item.bounds.fixed_limit,
+                ", which is the maximum that limits, the pod's own resources and nodes allow",
+            ),
             (item.bounds.upper, ", which is maxAllowed"),
             (item.bounds.lower, ", which is minAllowed"),
         )

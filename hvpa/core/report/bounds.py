@@ -42,8 +42,8 @@ def bounds_reached(observation: ScalableState, decided: DecisionParts) -> Iterat
         is_alone = joint is None or item.key not in joint.path.curves
         if (is_alone and (text := _request_bound(item))) or (text := recommender_cap(item, joint)):
             yield text
-    if short := cut_short(observation):
-        yield short
+    if (short := cut_short(observation, () if joint is None else joint.path.curves)) is not None:
+        yield short.message
 
 
 def saturation(view: JointView) -> tuple[str, ...]:

@@ -172,8 +172,13 @@ def _vpa_active(observation: ObservedState, decided: DecisionParts) -> Condition
     if decided.axes.without_request:
         missing = f"no request in the pod template for {', '.join(decided.axes.without_request)}"
         return True, Finding("MissingRequest", f"{missing}: HVPA uses the limit, or 0 without a limit")
-    if short := cut_short(observation):
-        return True, Finding("PodLevelResources", short)
+    node = observation.largest_node
+    if node is not None and node.problem and not node.is_awaited:
+        return True, Finding(
+            "NodesUnknown", f"{node.problem}, so no node bounds the requests (vpa.maxAllowed)"
+        )
+    if (short := cut_short(observation)) is not None:
+        return True, short
     if decided.axes.young_until is not None:
         until = f"until {readable_timestamp(decided.axes.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"HVPA only raises requests {until}")

@@ -25,7 +25,7 @@ EXPECTED: Final = frozenset(
 NOTEWORTHY: Final = frozenset(
     {
         *("StaleDesiredReplicas", "UnknownContainer", "MissingRequest"),
-        *("LostHistory", "PodLevelResources", "ScaledToZero", "Saturated"),
+        *("LostHistory", "PodLevelResources", "NodesUnknown", "ScaledToZero", "Saturated"),
     }
 )
 """Reasons that need action although the condition is as it should be."""
@@ -88,6 +88,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "UnknownContainer": "Correct the VPA's container policies, unless the container was removed on purpose",
     "MissingRequest": "Set requests in the pod template, or wait for the first recommendation",
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
+    "LargestNode": "Add larger nodes if more replicas can't serve the rest",
+    "NodesUnknown": "Apply config/node-room, or correct the pods' node selector, affinity and tolerations",
     # FastSignal
     "NotInPlace": "Set spec.updateStrategy.type to InPlace or InPlaceOrRollout, or spec.fastSignal.mode to Off",
     "KubeletsSilent": "Remove the cause that the message names (docs/fast-signal.md), or set "

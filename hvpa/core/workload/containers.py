@@ -4,7 +4,7 @@ target."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -40,6 +40,10 @@ from hvpa.core.values.weight import FULL
 AnyContainerPolicy = ContainerPolicy | VpaContainerPolicy
 """A container policy of the Hvpa's template or of a VPA: their fields have the same names."""
 
+POD_RESOURCES: Final = "the rest of spec.template.spec.resources"
+LARGEST_NODE: Final = "the largest node"
+"""What the containers of a pod share."""
+
 Texts = tuple[Quantity | None, Quantity | None, Quantity | None, Quantity | None]
 
 
@@ -63,6 +67,8 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     """The limit changes with the request."""
     most_limit: int | None = None
     """The pod's own limit, if it has one."""
+    whole: str = POD_RESOURCES
+    """The name of `bounds.fixed_limit`, if that is not the container's own limit."""
     beyond: int | None = None
     """The VPA's target without the caps on `target`, rounded up to two digits; None if it is not above `target`."""
 
@@ -75,7 +81,7 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
         if self.limit is not None and not self.scales_limit:
             upper_bounds.append(Bound(self.limit, "its limit (controlledValues RequestsOnly)"))
         if self.bounds.fixed_limit is not None:
-            upper_bounds.append(Bound(self.bounds.fixed_limit, "the rest of spec.template.spec.resources"))
+            upper_bounds.append(Bound(self.bounds.fixed_limit, self.whole))
         return min(upper_bounds, key=lambda bound: bound.size, default=None)
 
     @property

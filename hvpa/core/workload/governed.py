@@ -1,5 +1,5 @@
 """The container resources that a usable VPA governs, with the pods' values, limited by the pod template's own resources
-(`spec.template.spec.resources`).
+(`spec.template.spec.resources`) and by the largest node (`spec.vpa.maxAllowed`).
 
 The API server refuses a pod whose containers together request more than the pod (`validatePodResourceConsistency` in
 pkg/apis/core/validation of Kubernetes 1.37), and a pod with a container whose limit is above the pod's limit.
@@ -7,20 +7,32 @@ pkg/apis/core/validation of Kubernetes 1.37), and a pod with a container whose l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from msgspec import structs
 
 from hvpa.api.objects.read_models import PodSpec
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.core.model import ScalableState
+from hvpa.core.model import Finding, LargestNode, ScalableState
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import ContainerResource, amount, container_resources, present_resources
+from hvpa.core.workload.containers import (
+    LARGEST_NODE,
+    POD_RESOURCES,
+    Bound,
+    ContainerResource,
+    amount,
+    container_resources,
+    present_resources,
+)
 
 
 def governed(observation: ScalableState) -> tuple[ContainerResource, ...]:
-    """Returns the container resources that a usable VPA has targets for, limited by the pod's own resources."""
-    return _within_pod(recommended(observation), observation.workload.spec.template.spec)
+    """Returns the container resources that a usable VPA has targets for, limited by the pod's own resources and by the
+    largest node."""
+    return _within_pod(
+        recommended(observation), observation.workload.spec.template.spec, observation.largest_node
+    )
 
 
 def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
@@ -41,62 +53,79 @@ def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
     return tuple(recommended_resources)
 
 
-def cut_short(observation: ScalableState) -> str:
-    """Describes the recommendations that the pod's own resources reduce; empty if there are none."""
-    if observation.workload.spec.template.spec.resources is None:
-        return ""
-    parts = []
+def cut_short(observation: ScalableState, measured: Container[ResourceKey] = ()) -> Finding | None:
+    """Returns the recommendations that the pod's own resources or the largest node reduce; None if there are none. More
+    replicas make up for a node that is too small for `measured` resources."""
+    template, node = observation.workload.spec.template.spec, observation.largest_node
+    if template.resources is None and node is None:
+        return None
+    parts, wholes = [], set()
     for free, bounded in zip(recommended(observation), governed(observation), strict=True):
         wanted, most = free.blended(FULL), bounded.blended(FULL)
-        if most < wanted:
+        if most < wanted and not (bounded.whole == LARGEST_NODE and bounded.key in measured):
             texts = [readable_resource(bounded.resource, size) for size in (wanted, most)]
             parts.append(
                 f"{bounded.container} {bounded.resource}: {texts[0]} recommended, {texts[1]} at most"
             )
+            wholes.add(bounded.whole)
+    if not parts:
+        return None
+    if wholes == {LARGEST_NODE}:
+        why = (
+            "the nodes are being listed"
+            if node is not None and node.is_awaited
+            else "the largest node is too small"
+        )
+        return Finding("LargestNode", f"{why} (vpa.maxAllowed): {', '.join(parts)}")
     why = "the pod template's own resources (spec.template.spec.resources) are too small"
-    return f"{why}: {', '.join(parts)}" if parts else ""
+    return Finding("PodLevelResources", f"{why}: {', '.join(parts)}")
 
 
-def _within_pod(unbounded: Sequence[ContainerResource], pod: PodSpec) -> tuple[ContainerResource, ...]:
-    """Returns the container resources, each bounded by its part of the pod's own resources.
+def _within_pod(
+    unbounded: Sequence[ContainerResource], pod: PodSpec, node: LargestNode | None
+) -> tuple[ContainerResource, ...]:
+    """Returns the container resources, each bounded by its part of the pod's own resources or of the largest node.
 
     Example: the pod requests 1000m, its containers 300m and 200m; 900m and 300m are recommended. The first container
     gets six sevenths of the remaining 500m, the second gets a seventh. So any combination of changes fits.
     """
-    if pod.resources is None:
+    if pod.resources is None and node is None:
         return tuple(unbounded)
-    left = {name: _room_in_pod(pod, name) for name in RESOURCES}
+    rooms = {name: _room_in_pod(pod, name, node) for name in RESOURCES}
     rises = {free.key: max(0, free.blended(FULL) - free.current) for free in unbounded}
     bounded = []
     for container_resource in unbounded:
-        resource, room = container_resource.resource, left[container_resource.resource]
+        resource, room = container_resource.resource, rooms[container_resource.resource]
         if room is not None:
             among = [rises[other.key] for other in unbounded if other.resource == resource]
-            most = container_resource.current + _share(room, rises[container_resource.key], among)
+            most = container_resource.current + _share(room.size, rises[container_resource.key], among)
             fixed = container_resource.bounds.fixed_limit
             bounds = structs.replace(
                 container_resource.bounds, fixed_limit=most if fixed is None else min(fixed, most)
             )
-            most_limit = amount(pod.resources.limits, resource)
-            container_resource = structs.replace(container_resource, bounds=bounds, most_limit=most_limit)
+            container_resource = structs.replace(container_resource, bounds=bounds, whole=room.name)
+        if pod.resources is not None and (limit := amount(pod.resources.limits, resource)) is not None:
+            container_resource = structs.replace(container_resource, most_limit=limit)
         bounded.append(container_resource)
     return tuple(bounded)
 
 
-def _room_in_pod(pod: PodSpec, resource: Resource) -> int | None:
-    """Returns how much more the containers may request; None if the pod does not bound the resource. A missing pod
+def _room_in_pod(pod: PodSpec, resource: Resource, node: LargestNode | None) -> Bound | None:
+    """Returns how much more the containers may request, and what bounds that; None if nothing does. A missing pod
     request counts as the pod's limit, which no pod request may exceed."""
-    assert pod.resources is not None
-    whole = amount(pod.resources.limits | pod.resources.requests, resource)
-    if whole is None:
-        return None
     sidecars = [container for container in pod.init_containers if container.restart_policy == "Always"]
     # A missing request is equal to the limit, as in Kubernetes.
     requested = [
         container.resources.limits | container.resources.requests
         for container in (*pod.containers, *sidecars)
     ]
-    return max(0, whole - sum(amount(requests, resource) or 0 for requests in requested))
+    taken, rooms = sum(amount(requests, resource) or 0 for requests in requested), []
+    own = {} if pod.resources is None else pod.resources.limits | pod.resources.requests
+    if (whole := amount(own, resource)) is not None:
+        rooms.append(Bound(max(0, whole - taken), POD_RESOURCES))
+    if node is not None and (node.is_awaited or resource in node.allocatable):
+        rooms.append(Bound(max(0, node.allocatable.get(resource, 0) - taken), LARGEST_NODE))
+    return min(rooms, key=lambda room: room.size, default=None)
 
 
 def _share(room: int, rise: int, among: Sequence[int]) -> int:

@@ -21,6 +21,7 @@ from hvpa.kube.cache import changes
 from hvpa.kube.cache.checkpoints import Checkpoints
 from hvpa.kube.cache.custom_targets import CustomTarget, CustomTargets, custom_target
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
+from hvpa.kube.cache.nodes import Nodes
 from hvpa.kube.cache.store import Store, version
 from hvpa.kube.cache.targeting import (
     HVPA_KIND,
@@ -38,6 +39,7 @@ from hvpa.kube.objects.resources import (
     HPAS,
     HVPA_SIZES,
     HVPAS,
+    NODES,
     PODS,
     VPAS,
     WORKLOADS,
@@ -85,6 +87,7 @@ class LocalCluster:
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
         self.creation_sizes: Store[HvpaSizes] = Store(scopes, self._sizes_changed)
         self.checkpoints = Checkpoints(scopes)
+        self.nodes = Nodes()
         self._silent: dict[str, dt.datetime] = {}
         """Last sign of life of each silent recommender, by name."""
         self._stores: dict[str, Store[Any]] = {
@@ -94,9 +97,15 @@ class LocalCluster:
             PODS.kind: self.pods,
             HVPA_SIZES.kind: self.creation_sizes,
             CHECKPOINTS.kind: self.checkpoints.store,
+            NODES.kind: self.nodes.store,
         }
         self._resizes_pods = True
-        self._served = {VPAS.kind: True, HVPA_SIZES.kind: False, CHECKPOINTS.kind: False}
+        self._served: dict[str, bool | None] = {
+            VPAS.kind: True,
+            HVPA_SIZES.kind: False,
+            CHECKPOINTS.kind: False,
+            NODES.kind: None,
+        }
         self._sizes_of: dict[Key, tuple[tuple[str, str], ...]] = {}
         """The sizes of new pods written for each Hvpa, even if the Hvpa no longer exists."""
         self._targeting = Targeting()
@@ -127,6 +136,8 @@ class LocalCluster:
         """Note whether the cluster serves an optional resource; a change enqueues every Hvpa."""
         if served != self._served[resource.kind]:
             self._served[resource.kind] = served
+            if resource is NODES:
+                self.nodes.set_readable(served)
             for key in self.hvpas:
                 self._enqueue(key)
 
@@ -223,18 +234,22 @@ class LocalCluster:
         others = self._targeting.beside(target, key.name) if target.name else ()
         vpas = tuple(self._related(VPAS, stored, target))
         keys = [Key(vpa.metadata.namespace, vpa.metadata.name) for vpa in vpas]
+        hvpa, node = self._read(stored), None
+        if workload is not None and hvpa.spec is not None and hvpa.spec.vpa.max_allowed is not None:
+            node = self.nodes.largest(workload.spec.template.spec)
         return Objects(
-            hvpa=self._read(stored),
+            hvpa=hvpa,
             workload=workload,
             others=others,
             hpas=tuple(self._related(HPAS, stored, target, others)),
             vpas=vpas,
             checkpoints=tuple([checkpoint for vpa in keys for checkpoint in self.checkpoints.of(vpa)]),
             pods=pods,
-            vpa_served=self._served[VPAS.kind],
+            vpa_served=bool(self._served[VPAS.kind]),
             creation_sizes=self._sizes_of.get(key, ()) if self._served[HVPA_SIZES.kind] else None,
             unlisted=unlisted,
             silent_recommenders=self._silent,
+            largest_node=node,
         )
 
     def _read(self, stored: StoredHvpa) -> HvpaObject:

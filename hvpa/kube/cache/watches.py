@@ -7,6 +7,7 @@ import datetime as dt
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -16,11 +17,20 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.reflector import Reflector, Reports
 from hvpa.kube.cache.scales import Scales
+from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.discovery import resizes_pods
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import CHECKPOINTS, ON_DEMAND, OPTIONAL, VPAS, WATCHED, ApiResource
+from hvpa.kube.objects.resources import (
+    CHECKPOINTS,
+    NODES,
+    ON_DEMAND,
+    OPTIONAL,
+    VPAS,
+    WATCHED,
+    ApiResource,
+)
 from hvpa.reconcile.ports import TimeSource
 from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
@@ -68,8 +78,8 @@ class Watches(Reports):
         """Whether the operator has found out if pods can be resized."""
 
         def watch(resource: ApiResource[Any]) -> list[Reflector[Any]]:
-            store = local.store(resource)
-            return [Reflector(transport, resource, scope, store, telemetry, self) for scope in scopes]
+            store, within = local.store(resource), (ALL_NAMESPACES,) if resource is NODES else scopes
+            return [Reflector(transport, resource, scope, store, telemetry, self) for scope in within]
 
         self._reflectors_of = watch
         self.reflectors: list[Reflector[Any]] = [
@@ -78,6 +88,7 @@ class Watches(Reports):
         for resource in ON_DEMAND:
             local.set_unlisted(resource.kind, NOT_YET)
         local.on_named = self._on_named
+        local.nodes.on_wanted = partial(self._watch_too, NODES)
 
     async def run(self) -> None:
         """Watch forever."""
@@ -132,8 +143,11 @@ class Watches(Reports):
         """Watch the kind of a workload that an Hvpa names, if it is not watched yet."""
         self._scales.named(target.namespace)
         resource = next((candidate for candidate in ON_DEMAND if candidate.kind == target.kind), None)
-        if resource is None or any(reflector.resource is resource for reflector in self.reflectors):
-            return
+        if resource is not None and all(reflector.resource is not resource for reflector in self.reflectors):
+            self._watch_too(resource)
+
+    def _watch_too(self, resource: ApiResource[Any]) -> None:
+        """Watch a resource that is not watched from the start."""
         added = self._reflectors_of(resource)
         self.reflectors += added
         if self._group is not None:
@@ -184,12 +198,12 @@ class Watches(Reports):
         self._supervisor.failed(task, error)
 
     def synced(self) -> bool:
-        """Whether everything that the cluster serves has been listed, except kinds that are watched on demand (Hvpas
-        that name them wait for those)."""
+        """Whether everything that the cluster serves has been listed, except what is watched on demand (Hvpas that need
+        that wait for it)."""
         listed = all(
             reflector.state != "starting"
             for reflector in self.reflectors
-            if reflector.resource not in ON_DEMAND
+            if reflector.resource not in (*ON_DEMAND, NODES)
         )
         return listed and self._has_looked
 
@@ -252,7 +266,7 @@ class Watches(Reports):
         """See `Reports`."""
         for resource in OPTIONAL:
             states = {reflector.state for reflector in self.reflectors if reflector.resource is resource}
-            if states != {"starting"}:
+            if states and states != {"starting"}:
                 self._local.set_served(resource, states != {"not served"})
         for kind in ON_DEMAND:
             reflectors = [reflector for reflector in self.reflectors if reflector.resource is kind]

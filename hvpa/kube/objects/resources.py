@@ -11,11 +11,11 @@ import msgspec
 
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import KINDS, Kind, kind_key
-from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Pod, RawHvpa, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Node, Pod, RawHvpa, Vpa, Workload
 from hvpa.kube.client.paths import api_path, escaped_path
 from hvpa.kube.objects import workloads
 from hvpa.kube.objects.salvage import LARGE, cut_down
-from hvpa.kube.objects.slim import slim_checkpoint, slim_hpa, slim_pod, slim_vpa, slim_workload
+from hvpa.kube.objects.slim import slim_checkpoint, slim_hpa, slim_node, slim_pod, slim_vpa, slim_workload
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 
 
@@ -104,6 +104,10 @@ CHECKPOINTS: ApiResource[VpaCheckpoint] = ApiResource(
 HVPA_SIZES: ApiResource[HvpaSizes] = ApiResource(
     "HvpaSizes", HVPAS.api, "hvpasizes", msgspec.json.Decoder(HvpaSizes).decode, _as_it_is
 )
+NODES: ApiResource[Node] = ApiResource(
+    "Node", "/api/v1", "nodes", msgspec.json.Decoder(Node).decode, slim_node
+)
+"""Watched in the whole cluster once an Hvpa needs them."""
 WATCHED: tuple[ApiResource[Any], ...] = (
     HVPAS,
     DEPLOYMENTS,
@@ -114,9 +118,9 @@ WATCHED: tuple[ApiResource[Any], ...] = (
     HVPA_SIZES,
     CHECKPOINTS,
 )
-OPTIONAL: tuple[ApiResource[Any], ...] = (VPAS, HVPA_SIZES, CHECKPOINTS)
+OPTIONAL: tuple[ApiResource[Any], ...] = (VPAS, HVPA_SIZES, CHECKPOINTS, NODES)
 """Resources that a cluster need not serve."""
-NOT_REQUIRED: tuple[ApiResource[Any], ...] = (CHECKPOINTS,)
+NOT_REQUIRED: tuple[ApiResource[Any], ...] = (CHECKPOINTS, NODES)
 """Resources that count as not served if the operator has no permission to read them."""
 ON_DEMAND: tuple[ApiResource[Workload], ...] = tuple(
     WORKLOADS[kind.name] for kind in KINDS.values() if not kind.is_common

@@ -20,6 +20,7 @@ from hvpa.api.objects.read_models import (
     HpaSpecRead,
     HpaStatusRead,
     Meta,
+    Node,
     ObjectReference,
     OwnerReference,
     Pod,
@@ -174,6 +175,17 @@ def slim_vpa(vpa: Vpa) -> StoredVpa:
         entries = [_slim_recommendation(entry) for entry in recommendation.container_recommendations]
         _set(recommendation, "container_recommendations", entries)
     return StoredVpa(vpa.metadata, vpa.raw_spec.copy(), vpa.status, spec)
+
+
+def slim_node(node: Node) -> Node:
+    """Keep a node's labels, taints, and allocatable CPU and memory."""
+    slim_meta(node.metadata, lambda key: False)
+    allocatable: ResourceList = {
+        key: value for key, value in node.status.allocatable.items() if key in RESOURCES
+    }
+    _set(node.status, "allocatable", share(_slim_amounts(allocatable), "amounts"))
+    _share_parts(node, "spec")
+    return node
 
 
 def slim_checkpoint(checkpoint: VpaCheckpoint) -> VpaCheckpoint:

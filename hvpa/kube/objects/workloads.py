@@ -20,6 +20,7 @@ from hvpa.api.objects.read_models import (
     ReadModel,
     Selector,
     StatefulSetUpdateStrategy,
+    TemplateSpec,
     Workload,
     WorkloadMeta,
     WorkloadSpec,
@@ -152,7 +153,8 @@ def with_newest_pod(workload: Workload, pods: tuple[Pod, ...]) -> Workload:
         return workload
     newest = max(alive, key=lambda pod: (str(pod.metadata.creation_timestamp), pod.metadata.name))
     replace = msgspec.structs.replace
-    template = PodTemplate(replace(newest.spec, init_containers=[]))
+    spec = newest.spec
+    template = PodTemplate(TemplateSpec(spec.containers, resources=spec.resources))
     return replace(workload, spec=replace(workload.spec, template=template))
 
 

@@ -23,6 +23,7 @@ from hvpa.api.objects.read_models import (
     RollingUpdate,
     Selector,
     StatefulSetUpdateStrategy,
+    TemplateSpec,
     Terminated,
     WorkloadMeta,
     WorkloadSpec,
@@ -86,6 +87,10 @@ def pod_spec(template: Mapping[str, ResourceRequirements]) -> PodSpec:
     return PodSpec(containers=containers(template))
 
 
+def _template(resources: Mapping[str, ResourceRequirements]) -> PodTemplate:
+    return PodTemplate(TemplateSpec(pod_spec(resources).containers))
+
+
 def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
     return {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
 
@@ -132,7 +137,7 @@ class WorkloadObject:
         spec = WorkloadSpec(
             replicas=state.replicas,
             selector=Selector(match_labels=labels(model.name)),
-            template=PodTemplate(spec=pod_spec(state.template)),
+            template=_template(state.template),
             update_strategy=StatefulSetUpdateStrategy("RollingUpdate", RollingUpdate(state.partition)),
             paused=state.paused and model.kind == "Deployment",
         )
@@ -150,7 +155,7 @@ class WorkloadObject:
         pod."""
         state, pods = self._state, len(self._state.pods)
         newest = max(state.pods, key=lambda pod: pod.serial, default=None)
-        template = PodTemplate() if newest is None else PodTemplate(spec=pod_spec(newest.desired_resources))
+        template = PodTemplate() if newest is None else _template(newest.desired_resources)
         metadata = msgspec.structs.replace(metadata, generation=state.replicas)
         spec = WorkloadSpec(state.replicas, Selector(match_labels=labels(state.model.name)), template)
         status = WorkloadStatus(state.replicas, pods, pods, pods, pods)

@@ -14,6 +14,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.own_rollout import NEVER_REPLACING
 from hvpa_lab.simulate.cluster.nodes import Nodes
@@ -140,6 +141,12 @@ class SimWorkload:
     def node_count(self) -> int:
         """Number of nodes, including starting nodes; 0 if nodes have no size."""
         return self._nodes.count
+
+    @property
+    def node_size(self) -> dict[Resource, int]:
+        """Allocatable CPU and memory of a node; unlimited resources are missing."""
+        sizes: dict[Resource, int | None] = {CPU: self._node_model.cpu, MEMORY: self._node_model.memory}
+        return {resource: size for resource, size in sizes.items() if size is not None}
 
     @property
     def pod_resources(self) -> Template:

@@ -21,6 +21,7 @@ from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import (
     Event,
     FastUsage,
+    LargestNode,
     MetricValue,
     Objects,
     OwnedChange,
@@ -97,7 +98,17 @@ class SimulatedCluster:
             hpas=() if self.hpa is None else (self.hpa,),
             vpas=() if self.vpa is None else (self.vpa,),
             pods=self.pods.read(),
+            largest_node=self._largest_node(),
         )
+
+    def _largest_node(self) -> LargestNode | None:
+        """Returns the size of the nodes, which are all alike; None if the Hvpa does not ask for it."""
+        if self._spec.vpa.max_allowed is None:
+            return None
+        size = self._state.node_size
+        if not size:
+            return LargestNode(problem="the scenario's nodes have no size")
+        return LargestNode(size, 1)
 
     def hvpa(self) -> HvpaObject:
         """Returns the current Hvpa."""

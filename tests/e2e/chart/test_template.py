@@ -24,6 +24,7 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "secure-metrics": (("secure-metrics",), "metrics.secure=true"),
     "size-at-creation": (("default", "size-at-creation"), "sizeAtCreation=Always"),
     "fast-signal": (("default", "fast-signal"), "fastSignal=true"),
+    "node-room": (("default", "node-room"), "nodeRoom=true"),
     "rollback-metrics": (("default", "rollback-metrics"), "rollbackMetrics=true"),
     "policy": (("default", "policy"), "policies.target=true,policies.bounds=true"),
     "network-policy": (

@@ -55,7 +55,7 @@ OLD, NEW = manifests("migrating-from-hpa-and-vpa.md")
 (SWITCH,) = map(textwrap.dedent, blocks(page("migrating-from-hpa-and-vpa.md")))
 (LOOK,) = blocks(page("troubleshooting.md"))
 (REPORT,) = blocks(page("report.md"))
-CUSTOM_KINDS, METRICS = blocks(page("operations.md"))
+CUSTOM_KINDS, NODE_ROOM, METRICS = blocks(page("operations.md"))
 AT_CREATION, ROLLBACK_METRICS = blocks(page("in-place.md"))
 IN_PLACE, _CANARY, JUDGED = map(yaml.safe_load, manifests("in-place.md"))
 COLUMNS, STATUS, SIZES = shown(page("in-place.md"))
@@ -312,16 +312,18 @@ def test_operations(shop: Shells, cluster: ControlPlane) -> None:
     """The operator may scale Rollouts; Prometheus may get the metrics, which are served over HTTPS."""
     certificate(shop, cluster)
     try:
-        shop.run(f"{CUSTOM_KINDS}{METRICS.replace('IMG=…', f'IMG={IMAGE}')}")
+        shop.run(f"{CUSTOM_KINDS}{NODE_ROOM}{METRICS.replace('IMG=…', f'IMG={IMAGE}')}")
         scale = {"apiGroups": ["argoproj.io"], "resources": ["rollouts/scale"], "verbs": ["patch"]}
         cluster.await_right(objects.OPERATOR_USER, scale, SHOP)
+        nodes = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["watch"]}
+        cluster.await_right(objects.OPERATOR_USER, nodes)
         prometheus = "--as=system:serviceaccount:monitoring:prometheus"
         assert "yes" in shop.run(f"kubectl auth can-i get /metrics {prometheus}")
         pod = cluster.api.get("Deployment", "hvpa", NAMESPACE)["spec"]["template"]["spec"]
         assert "--metrics-secure" in pod["containers"][0]["args"]
         assert "hvpa-metrics-tls" in str(pod["volumes"])
     finally:
-        shop.run("kubectl delete --ignore-not-found -k config/custom-kinds")
+        shop.run("kubectl delete --ignore-not-found -k config/custom-kinds -k config/node-room")
         shop.run(f"kubectl delete --ignore-not-found secret hvpa-metrics-tls -n {NAMESPACE}")
         shop.run("kubectl delete --ignore-not-found clusterrolebinding prometheus-hvpa hvpa-metrics-auth")
         shop.run("kubectl delete --ignore-not-found clusterrole hvpa-metrics-auth hvpa-metrics-reader")

@@ -20,6 +20,7 @@ PLURALS = {
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
     "VerticalPodAutoscaler": "verticalpodautoscalers",
     "Pod": "pods",
+    "Node": "nodes",
 }
 HELD = {
     **PLURALS,

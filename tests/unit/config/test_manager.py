@@ -44,6 +44,7 @@ def test_every_file_is_listed_in_its_kustomization() -> None:
         "operator-policy",
         "policy",
         "rbac",
+        "node-room",
         "rollback-metrics",
         "samples",
     ):

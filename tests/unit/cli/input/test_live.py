@@ -123,6 +123,22 @@ def test_whoever_may_not_read_the_sizes_of_new_pods_has_the_rest_explained(
     assert (ran.code, ran.json["nextStatus"]["actuation"]["sizeAtCreation"]) == (0, answer == 403)
 
 
+def test_the_largest_node_is_read_only_for_an_hvpa_that_asks_for_it(
+    explain: Live, api: Api, owned: list[Doc], shell: Shell
+) -> None:
+    size = {"status": {"allocatable": {"cpu": "4", "memory": "8Gi"}}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, **size}
+    bounded = changed(owned, Hvpa__spec__vpa__maxAllowed="LargestNode")
+    api.put([*bounded, node])
+    line = "largest node that the pods may use: "
+    assert f"{line}4 and 8Gi (of 1)" in explain("-o", "text").out
+    assert ("nodes", "list") in api.asked
+    api.fail["nodes"] = 403
+    assert f"{line}you may not list nodes" in explain("-o", "text").out
+    assert f"{line}4 and 8Gi (of 1)" in shell.text([*bounded, node])
+    assert f"{line}the files have no Node" in shell.text(bounded)
+
+
 def test_an_invalid_hvpa_is_reported_with_the_field(explain: Live, api: Api, gardener: list[Doc]) -> None:
     api.put(changed(gardener, Hvpa__spec__mode="Sometimes"))
     ran = explain()

@@ -11,6 +11,7 @@ from builders import build
 from builders.build import GIB, at
 from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision
+from hvpa.core.model import LargestNode
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.view import SolutionView
 from hvpa.core.values.arithmetic import ceil_div
@@ -569,6 +570,18 @@ def test_what_cannot_be_served_is_saturated_and_reported() -> None:
         "app cpu: needs about 60 cores, but 10 replicas (maxReplicas) of 2 cores (maxAllowed) serve 20 cores"
     )
     assert [event.reason for event in decision.events] == ["Saturated"]
+
+
+def test_replicas_serve_what_the_largest_node_has_no_room_for() -> None:
+    """10 cores of demand: 3 x 3333m on the path, and 5 x 2 cores where no node has more."""
+    spec = {"vpa": {"maxAllowed": "LargestNode"}}
+    objects = one_core(2, "4", "4", spec, request="2")
+    node = LargestNode({"cpu": 2000, "memory": 64 * GIB}, 3)
+    free, bounded = build.decided(objects), build.decided(replace(objects, largest_node=node))
+    assert count(bounded) > count(free)
+    assert view(bounded).wanted.sizes[CPU] == 2000 < view(free).wanted.sizes[CPU]
+    assert view(bounded).items[0].bound == "the largest node"
+    assert build.condition(bounded, "Ready").reason != "Saturated"
 
 
 def test_min_replicas_is_the_least() -> None:

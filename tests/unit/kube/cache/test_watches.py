@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from hvpa.api.objects.read_models import TemplateSpec
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.reflector import Reflector
@@ -276,3 +277,24 @@ async def test_the_api_server_is_asked_again_after_an_upgrade(
         async with background(watches.run()):
             await until(lambda: len(calls) > 3)
     assert calls[:3] == [False, True, True]
+
+
+async def test_nodes_are_watched_in_the_whole_cluster_once_an_hvpa_needs_them(tmp_path: Path) -> None:
+    listed: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("/nodes"):
+            listed.append(request.path)
+            return status(403, "Forbidden")
+        return await Stream().respond(request) if "watch" in request.query else listing([], "1")
+
+    async with FakeServer(answer).connected(tmp_path) as transport:
+        watches, local = watching(transport, "one", "two")
+        async with background(watches.run()):
+            await until(lambda: not watches.problems())
+            assert listed == []
+            assert local.nodes.largest(TemplateSpec()).is_awaited
+            await until(lambda: not local.nodes.largest(TemplateSpec()).is_awaited)
+            assert listed[0] == "/api/v1/nodes"
+            assert local.nodes.largest(TemplateSpec()).problem.startswith("the operator may not read nodes")
+            assert watches.problems() == []

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from hvpa.api.objects.read_models import (
     Container,
-    PodSpec,
     PodTemplate,
     Resources,
+    TemplateSpec,
     Workload,
     WorkloadMeta,
     WorkloadSpec,
@@ -26,7 +26,7 @@ amounts = st.builds(Amount, st.integers(0, 10**9), st.integers(0, 2**60))
 prices = st.builds(Prices, st.floats(0, 1000), st.floats(0, 1000))
 
 
-def workload(spec: PodSpec, replicas: int = 2) -> Workload:
+def workload(spec: TemplateSpec, replicas: int = 2) -> Workload:
     """A Deployment of these pods."""
     template = PodTemplate(spec=spec)
     return Workload(
@@ -57,7 +57,7 @@ def test_the_cost_of_a_difference_is_the_difference_of_the_costs(
 
 
 def test_containers_and_native_sidecars_are_added_up() -> None:
-    spec = PodSpec(
+    spec = TemplateSpec(
         containers=[container("app", {"cpu": "500m", "memory": "1Gi"}), container("log", {"cpu": "50m"})],
         init_containers=[
             container("mesh", {"cpu": "100m"}, restart_policy="Always"),
@@ -70,12 +70,12 @@ def test_containers_and_native_sidecars_are_added_up() -> None:
 
 
 def test_a_missing_request_is_the_limit() -> None:
-    spec = PodSpec(containers=[Container("app", Resources(limits={"cpu": "2"}))])
+    spec = TemplateSpec(containers=[Container("app", Resources(limits={"cpu": "2"}))])
     assert size_of(workload(spec)).pod == Amount(2000, 0)
 
 
 def test_requests_of_the_pod_itself_stand_for_those_of_its_containers() -> None:
-    spec = PodSpec(
+    spec = TemplateSpec(
         containers=[container("app", {"cpu": "500m", "memory": "1Gi"})],
         resources=Resources(requests={"cpu": "2"}),
     )

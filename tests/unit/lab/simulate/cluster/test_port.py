@@ -19,7 +19,15 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.core.actuation.kubelet import used_at_least
 from hvpa.core.gates.verdict import rollback_metrics
-from hvpa.core.model import Event, Involved, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
+from hvpa.core.model import (
+    Event,
+    Involved,
+    LargestNode,
+    OwnedChange,
+    PodResize,
+    ResourceRequirements,
+    WorkloadPatch,
+)
 from hvpa.core.workload.pod_owner import owns
 from hvpa.reconcile.ports import Key, NodeTooSmall, WriteError
 from hvpa_lab.simulate.cluster.objects import PodObjects
@@ -31,8 +39,10 @@ from tests.unit.lab.simulate import build
 
 
 class Fixture:
-    def __init__(self, model: WorkloadModel | None = None, nodes: NodeModel | None = None) -> None:
-        document: Any = build.hvpa()["spec"]
+    def __init__(
+        self, model: WorkloadModel | None = None, nodes: NodeModel | None = None, **changes: Any
+    ) -> None:
+        document: Any = build.hvpa(**changes)["spec"]
         spec, problems = parse_spec(document)
         assert spec is not None, problems
         self.state = SimWorkload(model or build.workload(), nodes or NodeModel())
@@ -75,6 +85,19 @@ def test_the_same_objects_are_read_until_something_changes() -> None:
     third = fixture.looked()
     assert len(third.pods) == 4
     assert third.workload.spec.replicas == 4
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        (NodeModel(cpu=4000, memory=2**30), LargestNode({"cpu": 4000, "memory": 2**30}, 1)),
+        (NodeModel(cpu=4000), LargestNode({"cpu": 4000}, 1)),
+        (NodeModel(), LargestNode(problem="the scenario's nodes have no size")),
+    ],
+)
+def test_the_largest_node_is_that_of_the_scenario(nodes: NodeModel, expected: LargestNode) -> None:
+    assert Fixture(nodes=nodes).looked().largest_node is None
+    assert Fixture(nodes=nodes, vpa={"maxAllowed": "LargestNode"}).looked().largest_node == expected
 
 
 def test_a_patch_of_the_workload_is_seen_at_once() -> None:
