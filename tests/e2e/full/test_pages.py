@@ -323,7 +323,8 @@ def test_operations(shop: Shells, cluster: ControlPlane) -> None:
         assert "--metrics-secure" in pod["containers"][0]["args"]
         assert "hvpa-metrics-tls" in str(pod["volumes"])
     finally:
-        shop.run("kubectl delete --ignore-not-found -k config/custom-kinds -k config/node-room")
+        shop.run("kubectl delete --ignore-not-found -k config/custom-kinds")
+        shop.run("kubectl delete --ignore-not-found -k config/node-room")
         shop.run(f"kubectl delete --ignore-not-found secret hvpa-metrics-tls -n {NAMESPACE}")
         shop.run("kubectl delete --ignore-not-found clusterrolebinding prometheus-hvpa hvpa-metrics-auth")
         shop.run("kubectl delete --ignore-not-found clusterrole hvpa-metrics-auth hvpa-metrics-reader")

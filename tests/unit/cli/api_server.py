@@ -20,11 +20,11 @@ PLURALS = {
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
     "VerticalPodAutoscaler": "verticalpodautoscalers",
     "Pod": "pods",
-    "Node": "nodes",
 }
 HELD = {
     **PLURALS,
     "Event": "events",
+    "Node": "nodes",
     "ScaledObject": "scaledobjects",
     "DaemonSet": "daemonsets",
     "ReplicaSet": "replicasets",
@@ -97,7 +97,7 @@ class Api:
         """The code and body for a GET."""
         self.paths.append(path)
         parts = path.strip("/").split("/")
-        if parts[-1] not in PLURALS.values() and "namespaces" not in parts:
+        if parts[-1] not in HELD.values() and "namespaces" not in parts:
             return self.discovery(path)
         namespace, plural, *name = (
             parts[parts.index("namespaces") + 1 :] if "namespaces" in parts else ("", parts[-1])
