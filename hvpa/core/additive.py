@@ -11,7 +11,6 @@ from msgspec import structs
 
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.pod import awaited, own_pods
-from hvpa.core.actuation.startup import Boosts
 from hvpa.core.axes.replicas import ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, ResourceStep
@@ -113,20 +112,18 @@ def _resized_until(
 
     The HPA divides usage by the requests in the pod's spec, which a pod that is being resized does not have yet. HVPA
     follows the HPA once the pods have these requests, or after a minute. It does not scale in while a pod is smaller
-    than its spec: a pod that has 1 core and whose spec has 2 uses at most 50 percent. The same is true of a ready pod
-    with the CPU for its start. A target that is not a percentage (a queue length) does not depend on the size.
+    than its spec: a pod that has 1 core and whose spec has 2 uses at most 50 percent. The same is true of a pod with
+    more CPU for its start. A target that is not a percentage (a queue length) does not depend on the size.
     """
     waits = context.spec.strategy.in_place and desired.is_relative
-    pods = own_pods(observation) if waits else []
     assert desired.replicas is not None
-    if desired.replicas < observation.workload.spec.replicas and Boosts.of(observation, {}).are_counted(
-        pods, context.clock
-    ):
+    is_less = desired.replicas < observation.workload.spec.replicas
+    if waits and is_less and observation.pods.boosted:
         return NO_CLOCK
-    gaps = [awaited(pod) for pod in pods]
+    gaps = [awaited(pod) for pod in own_pods(observation)] if waits else []
     if not any(raised or lowered for raised, lowered in gaps):
         return None
-    if desired.replicas < observation.workload.spec.replicas and any(raised for raised, _ in gaps):
+    if is_less and any(raised for raised, _ in gaps):
         return NO_CLOCK
     return context.clock.held_until(observation.vertical.last_scale_time, SETTLING)
 

@@ -15,9 +15,16 @@ from hvpa.api.hvpa.status import RolledBack
 from hvpa.api.objects.read_models import Hpa
 from hvpa.core.actuation.desired import next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pod import present_sizes
-from hvpa.core.actuation.pods import Resizing, creation_changes, resize_pods, template_held
+from hvpa.core.actuation.pods import (
+    Resizing,
+    creation_changes,
+    end_boosts,
+    resize_pods,
+    template_held,
+)
 from hvpa.core.actuation.refused import template_refusals
 from hvpa.core.actuation.rollouts import is_trial_after, next_step, with_record
+from hvpa.core.actuation.startup import Boosts
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive import scale_horizontally, scale_vertically
 from hvpa.core.axes.replicas import ReplicasResult, Way, go, without_past_goal
@@ -154,7 +161,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
         settles_at=None if context is None else context.settles_at,
         joint=axes.joint,
         called_for=axes.called_for,
-        resizes=resizing.resizes if applies and resizing is not None else (),
+        resizes=parts.resizes if applies else (),
         creation_sizes=creation_changes(clock, observation, parts.desired_size, resizing),
         judged_by=parts.judged_by,
     )
@@ -183,7 +190,10 @@ def _parts(
     if rolled_back is not None:
         axes = _without_sizes(observation, axes, rolled_back, sizes_of(rollout.previous))
     if not observation.spec.strategy.in_place:
-        return DecisionParts(axes, axes.blocked, rollout, rolled_back, forecast=forecast)
+        ends, boosted = end_boosts(context, observation)
+        return DecisionParts(
+            axes, axes.blocked, rollout, rolled_back, forecast=forecast, resizes=ends, boosted=boosted
+        )
     size = next_desired(context.clock, observation, axes.target, axes.containers, axes.changed)
     if rolled_back is None:
         size, rolled_back = tried(context, observation, size, axes.vertical)
@@ -201,6 +211,8 @@ def _parts(
         resizing=resizing,
         falls_back=falls_back and not refused,
         forecast=forecast,
+        resizes=resizing.resizes,
+        boosted=resizing.boosted,
     )
 
 
@@ -211,18 +223,20 @@ def _may_fall_back(
     if context.spec.strategy.type != "InPlaceOrRollout" or not resizing.stuck:
         return False
     return not (
-        _lacks_only_fast_sizes(observation, size)
+        _lacks_only_fast_sizes(context, observation, size)
         or template_held(context, observation.target, sizes_of(size.containers))
     )
 
 
-def _lacks_only_fast_sizes(observation: ScalableState, size: DesiredSize) -> bool:
+def _lacks_only_fast_sizes(context: GateContext, observation: ScalableState, size: DesiredSize) -> bool:
     """Return whether pods lack only requests that the fast signal set. A short load does not justify a rollout."""
+    sizes = sizes_of(size.containers)
+    boosts = Boosts.of(observation, sizes)
     lacked = [
         (name, resource, request)
         for pod in observation.resizable
-        for name, have in present_sizes(pod).items()
-        for resource, request in sizes_of(size.containers).get(name, have).requests.items()
+        for name, have in boosts.without(pod, present_sizes(pod), context.clock).items()
+        for resource, request in sizes.get(name, have).requests.items()
         if have.requests.get(resource) != request
     ]
     return bool(lacked) and all(

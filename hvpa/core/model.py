@@ -88,6 +88,8 @@ class RefusedResize(msgspec.Struct, frozen=True, gc=False):
     """Whether a resize to any size would be refused."""
     used: Mapping[str, int] = {}
     """If the kubelet refused memory limits: the least memory use of these containers, in bytes."""
+    of_start: bool = False
+    """Whether it was only about CPU for the pod's start."""
 
 
 class MemoryUse(msgspec.Struct, frozen=True, gc=False):
@@ -325,6 +327,9 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     running_from: tuple[dt.datetime, ...] = ()
     """For each running pod, when metrics other than CPU can include it, in order."""
 
+    boosted: int = 0
+    """Pods with more CPU for their start; their requests here are the usual ones."""
+
     # For joint decisions only.
     sizes: Mapping[ResourceKey, int] = msgspec.field(default_factory=dict)
     """Mean request of each container and native sidecar, rounded up."""
@@ -447,6 +452,8 @@ class PodResize(msgspec.Struct, frozen=True, gc=False):
     """Whether it lowers a memory limit, which must not come close to the memory in use."""
     refused: tuple[RefusedResize, ...] = ()
     """Resizes that the kubelet refused and that this patch reverts."""
+    of_start: bool = False
+    """Whether it gives a pod more CPU for its start, or ends that."""
 
 
 class Involved(msgspec.Struct, frozen=True, gc=False):

@@ -399,6 +399,7 @@ class Reconciler:
                 now,
                 count=MOST_REFUSALS if isinstance(error, NodeTooSmall) else 1,
                 of_any_size=isinstance(error, NotServed),
+                of_start=resize.of_start,
             )
             for resize, error in failures
             if isinstance(error, Refused)

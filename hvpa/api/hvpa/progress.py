@@ -84,8 +84,6 @@ class Actuation(StatusModel):
     """Pods that don't have the desired size and whose resize has not started, with those that start."""
     starting: Whole = Field(default=0, exclude_if=lambda value: value == 0)
     """Pods that have or get more CPU for their start (`spec.startupBoost`)."""
-    boosts: tuple[RecommendedContainer, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """That CPU, by container. HVPA still takes it back if the spec has no boost any more."""
     size_at_creation: bool = False
     """Whether new pods start with the desired size, which requires config/size-at-creation. Otherwise HVPA resizes them
     when they run."""

@@ -75,8 +75,10 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     """The kubelet or the API server will not accept this size."""
     is_near_use: bool = False
     """The pod uses too much memory for the new limit."""
+    starts: bool = False
+    """The pod has more CPU for its start, or gets it."""
     of_start: bool = False
-    """The resize gives the pod more CPU for its start, or ends that. No window and no trial holds it."""
+    """The resize gives the pod more CPU for its start, or ends that. No window holds it."""
     no_boost: str = ""
     """Why its start has no boost."""
 
@@ -102,34 +104,52 @@ class PodComparison(NamedTuple):
         return cls(context, sizes, since, use, refused, Boosts.of(observation, sizes))
 
     def at(self, pod: Pod) -> PodState:
-        """Returns the state of a pod, with the boost of its start."""
-        boosts, no_boost = self.boosts, ""
-        if not (boosts.by_container or boosts.earlier):
+        """Returns the state of a pod. The begin and the end of a boost are resizes of their own, of CPU only."""
+        if not self.boosts.by_container:
             return self._at_size(pod)
-        starting, ended = boosts.starting(pod, self.context.clock), boosts.on(_spec_sizes(pod))
+        starting, on = self.boosts.starting(pod, self.context.clock), self.boosts.on(_spec_sizes(pod))
+        ended = {name: boost for name, boost in on.items() if name not in starting}
+        no_boost, refused = "", tuple[RefusedResize, ...]()
         if starting:
-            boosted = {name: boost.boosted for name, boost in starting.items()}
-            state = self._replace(sizes=with_cpu(self.sizes, boosted))._at_size(pod)
-            if state.state not in ("deferred", "infeasible"):
-                return _in_its_start(state)
-            no_boost = state.why
-        usual = {name: boost.usual for name, boost in ended.items() if no_boost or name not in starting}
-        if usual:
-            state = self._replace(sizes=usual)._at_size(pod)
-            if state.resize is not None:
-                refused = (*state.resize.refused, *self._refused_boosts(pod, starting, no_boost))
-                resize = msgspec.structs.replace(state.resize, refused=refused)
-                return msgspec.structs.replace(state, resize=resize, of_start=True, no_boost=no_boost)
-        return msgspec.structs.replace(self._at_size(pod), no_boost=no_boost)
+            begin = self._with_cpu(pod, {name: boost.boosted for name, boost in starting.items()})
+            if begin.resize is not None:
+                return msgspec.structs.replace(begin, state="waiting", starts=True)
+            if begin.state in ("deferred", "infeasible"):
+                no_boost, refused = begin.why, self._refused_boosts(pod, starting, begin.why) if on else ()
+                starting, ended = {}, on
+        cpu = {name: boost.usual for name, boost in ended.items()}
+        if ended:
+            end = self._with_cpu(pod, cpu, refused)
+            if end.resize is not None:
+                return msgspec.structs.replace(end, no_boost=no_boost)
+        cpu |= {name: boost.boosted for name, boost in starting.items()}
+        state = self._replace(sizes=with_cpu(self.sizes, cpu))._at_size(pod)
+        if starting:
+            state = msgspec.structs.replace(state, starts=True, is_stuck=False)
+            if state.state == "resized":
+                state = msgspec.structs.replace(state, state="waiting", why="it starts with more CPU")
+        return msgspec.structs.replace(state, no_boost=no_boost)
+
+    def end_of_boosts(self, pod: Pod) -> PodState | None:
+        """Returns the state with the resize that ends all boosts of a pod; None if it has none."""
+        on = self.boosts.on(_spec_sizes(pod))
+        return self._with_cpu(pod, {name: boost.usual for name, boost in on.items()}) if on else None
+
+    def _with_cpu(self, pod: Pod, cpu: ContainerSizes, refused: tuple[RefusedResize, ...] = ()) -> PodState:
+        """Returns the state of a pod compared with this CPU alone; `refused` are further records of its resize."""
+        state = self._replace(sizes=cpu)._at_size(pod)
+        if state.resize is None:
+            return state
+        own = [msgspec.structs.replace(record, of_start=not record.used) for record in state.resize.refused]
+        records = (*own, *refused)
+        resize = msgspec.structs.replace(state.resize, refused=records, of_start=True)
+        return msgspec.structs.replace(state, resize=resize, of_start=True, is_stuck=False)
 
     def _refused_boosts(self, pod: Pod, boosts: Mapping[str, Boost], why: str) -> tuple[RefusedResize, ...]:
         """Returns the record of boosts that the kubelet has not allocated, so that they are not tried again soon."""
-        if not boosts:
-            return ()
-        body = _resize_body(
-            pod, {name: differing(boost.usual, boost.boosted) for name, boost in boosts.items()}
-        )
-        return (RefusedResize(pod.metadata.uid, body, why, self.context.clock.stamp(), MOST_REFUSALS),)
+        parts = {name: differing(boost.usual, boost.boosted) for name, boost in boosts.items()}
+        body, now = _resize_body(pod, parts), self.context.clock.stamp()
+        return (RefusedResize(pod.metadata.uid, body, why, now, MOST_REFUSALS, of_start=True),)
 
     def _at_size(self, pod: Pod) -> PodState:
         """Returns the state of a pod without regard to its start. A pod whose kubelet refused a memory limit is stuck
@@ -339,17 +359,6 @@ class PodComparison(NamedTuple):
         ]
         begun = max(when for when in times if when is not None)
         return self.context.clock.is_past(after(begun, self.context.spec.strategy.timeout))
-
-
-def _in_its_start(state: PodState) -> PodState:
-    """Returns the state of a pod with the size of its start: it does not have the desired size yet."""
-    return msgspec.structs.replace(
-        state,
-        state="waiting" if state.state == "resized" else state.state,
-        why=state.why or "it starts with more CPU",
-        is_stuck=False,
-        of_start=True,
-    )
 
 
 def _state_with_resize(pod: Pod, have: ContainerSizes, due: ContainerSizes, restarts: bool) -> PodState:

@@ -14,12 +14,12 @@ from hvpa.api.hvpa.progress import Actuation, DesiredSize
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES
-from hvpa.core.actuation.desired import ContainerSizes, moved, recorded, size_of_new_pods, sizes_of
+from hvpa.core.actuation.desired import ContainerSizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import PodComparison, PodState, is_ready, own_pods, ran_out_of_memory
 from hvpa.core.actuation.startup import Boosts, creation_refused
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize
-from hvpa.core.values.clock import Clock
+from hvpa.core.values.clock import LAST_INSTANT, Clock
 from hvpa.core.values.tuning import CREATED_WITHIN
 from hvpa.core.workload.containers import present_resources, wire
 from hvpa.core.workload.rollout import is_living
@@ -38,6 +38,8 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     pods."""
     too_large: bool = False
     """The API server or a kubelet will not accept this size."""
+    boosted: tuple[str, ...] = ()
+    """Containers that have more CPU for the start of some pod."""
 
 
 def resize_pods(context: GateContext, observation: ObservedState, desired: DesiredSize) -> Resizing:
@@ -57,7 +59,9 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
                 continue
             room -= 1
         resizes.append(state.resize)
-    refused = {refusal.uid for refusal in observation.refused_resizes if not refusal.used}
+    refused = {
+        refusal.uid for refusal in observation.refused_resizes if not refusal.used and not refusal.of_start
+    }
     too_large = any(
         state.is_stuck and (state.is_too_much or state.pod.metadata.uid in refused) for state in states
     )
@@ -65,8 +69,31 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     is_done = all(state.state == "resized" for state in states)
     boosts = Boosts.of(observation, sizes_of(desired.containers))
     no_boost = _without_boost(context, observation, boosts, states)
-    status = _actuation(states, observation, boosts, no_boost)
-    return Resizing(status, is_done, tuple(resizes), stuck, too_large)
+    status = _actuation(states, observation, no_boost)
+    boosted = _boosted(observation, boosts)
+    return Resizing(status, is_done, tuple(resizes), stuck, too_large, boosted)
+
+
+def _boosted(observation: ObservedState, boosts: Boosts) -> tuple[str, ...]:
+    """Returns the containers that have more CPU than usual in some pod."""
+    if not boosts.by_container:
+        return ()
+    pods = own_pods(observation)
+    return tuple(sorted({name for pod in pods for name in boosts.on(present_resources(pod.spec.containers))}))
+
+
+def end_boosts(
+    context: GateContext, observation: ObservedState
+) -> tuple[tuple[PodResize, ...], tuple[str, ...]]:
+    """Returns the resizes that end boosts of pods that are no longer resized otherwise, since another strategy applies
+    now, and the containers with such boosts."""
+    boosts = Boosts.of(observation, {})
+    if not boosts.by_container:
+        return (), ()
+    comparison = PodComparison.of(context, observation, {}, LAST_INSTANT)
+    pods = [pod for pod in own_pods(observation) if boosts.is_young(pod, context.clock)]
+    ends = [end.resize for pod in pods if (end := comparison.end_of_boosts(pod)) is not None and end.resize]
+    return tuple(ends), _boosted(observation, boosts) if ends else ()
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
@@ -137,10 +164,8 @@ def template_held(context: GateContext, target: Workload, sizes: ContainerSizes)
     return held_by(context, up=bool(raised), down=bool(lowered))
 
 
-def _actuation(
-    states: Sequence[PodState], observation: ObservedState, boosts: Boosts, no_boost: str
-) -> Actuation:
-    counts, starting = Counter(state.state for state in states), sum(state.of_start for state in states)
+def _actuation(states: Sequence[PodState], observation: ObservedState, no_boost: str) -> Actuation:
+    counts = Counter(state.state for state in states)
     explained = [
         state for state in states if state.why and (state.is_stuck or state.state in ("deferred", "waiting"))
     ]
@@ -151,8 +176,7 @@ def _actuation(
         deferred=counts["deferred"],
         infeasible=counts["infeasible"],
         waiting=counts["waiting"],
-        starting=starting,
-        boosts=recorded(boosts.known) if starting else (),
+        starting=sum(state.starts for state in states),
         size_at_creation=observation.creation_sizes is not None,
         message="; ".join(
             filter(None, (_first_reason(explained), no_boost, _first_reason(_states_of_others(observation))))
@@ -166,8 +190,8 @@ def _without_boost(
     """Returns why starts have no boost; empty if all have it."""
     pods = [msgspec.structs.replace(state, why=state.no_boost) for state in states if state.no_boost]
     reasons = [*boosts.left_out, _first_reason(pods)]
-    if boosts.by_container and creation_refused(observation, context.clock):
-        reasons.append("pods are missing, so new pods are created without it")
+    if boosts.by_container and observation.target is not None and creation_refused(observation.target):
+        reasons.append("new pods are refused, so they are created without it")
     why = "; ".join(filter(None, reasons))
     return f"no startup boost: {why}" if why else ""
 
@@ -214,25 +238,39 @@ def creation_changes(
 ) -> Mapping[str, str | None]:
     """Returns the Hvpa's entries to write, by key; None deletes an entry. Empty if the entries are correct or HVPA must
     not write: no policy is installed, the mode is not Apply, or the spec is invalid."""
-    if states.creation_sizes is None or states.spec is None or states.spec.mode != "Apply":
+    if states.creation_sizes is None or states.spec is None:
         return {}
     if states.problem is not None and states.target is not None:
         return {}
-    wanted, known = _wanted_entries(clock, states, desired, resizing), dict(states.creation_sizes)
+    known = dict(states.creation_sizes)
+    if states.spec.mode != "Apply":  # nobody would end boosts of new pods
+        boosted, usual = [
+            _wanted_entries(clock, states, desired, resizing, boosts=has) for has in (True, False)
+        ]
+        return {
+            key: usual.get(key) for key, entry in known.items() if boosted.get(key) == entry != usual.get(key)
+        }
+    wanted = _wanted_entries(clock, states, desired, resizing, boosts=True)
     gone = {key: None for key in known if key not in wanted}
     return {**{key: entry for key, entry in wanted.items() if known.get(key) != entry}, **gone}
 
 
 def _wanted_entries(
-    clock: Clock, states: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
+    clock: Clock,
+    states: ObservedState,
+    desired: DesiredSize | None,
+    resizing: Resizing | None,
+    *,
+    boosts: bool,
 ) -> dict[str, str]:
-    """Returns the Hvpa's entries. A size that pods can't be created with has no entry. A refused creation only shows as
-    missing pods some time after the decision."""
+    """Returns the Hvpa's entries, with `boosts` or without. A size that pods can't be created with has no entry. A
+    refused creation only shows as missing pods some time after the decision. A rollout that replaces pods that can't be
+    resized creates pods without boosts, because these would not end in time."""
     target = states.target
     if target is None or desired is None or resizing is None or resizing.too_large:
         return {}
     sizes = size_of_new_pods(desired)
-    if not creation_refused(states, clock):
+    if boosts and not resizing.stuck and not creation_refused(target):
         sizes = Boosts.of(states, sizes).at_creation(sizes)
     containers = [
         _entry_of(name, wire(size.requests), wire(size.limits))

@@ -26,6 +26,7 @@ from hvpa.core.actuation.pod import (
     present_sizes,
     ran_out_of_memory,
 )
+from hvpa.core.actuation.startup import Boosts, with_cpu
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.gates.verdict import Verdict, judged
@@ -50,7 +51,7 @@ def tried(
     before, strategy = observation.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
         states = _states(context, observation, before, own_pods(observation))
-        previous = _without_room(observation, before, states)
+        previous = _without_room(context, observation, before, states)
         if previous is not None:
             first = min(states, key=lambda state: state.pod.metadata.name)
             return _rolled_back_size(context, observation, size, previous, _of_pod(first.pod, first.why))
@@ -67,7 +68,7 @@ def tried(
         is_over = verdict.is_over
         for state in states:
             why = state.why if state.is_near_use else ""
-            if not why and state.state != "waiting":
+            if not why and (state.state != "waiting" or state.starts):
                 why = failure(strategy.canary, state.pod, sizes, before.since, is_over=is_over)
             if why:
                 return _rolled_back_size(context, observation, size, previous, _of_pod(state.pod, why))
@@ -127,14 +128,14 @@ def _with_fast(sizes: ContainerSizes, size: DesiredSize, fast: Set[ResourceKey])
 
 
 def _without_room(
-    observation: ScalableState, before: DesiredSize, states: Sequence[PodState]
+    context: GateContext, observation: ScalableState, before: DesiredSize, states: Sequence[PodState]
 ) -> ContainerSizes | None:
     """Returns the sizes that replace a size that no pod can have, or that no pod's node had room for; None if there is
     none. Without room, memory stays: no replicas would replace it, and the pods may have run out of it."""
     if not states:
         return None
     decided = sizes_of(before.containers)
-    previous = had(largest_of([state.pod for state in states]), decided)
+    previous = had(largest_of(context, observation, [state.pod for state in states]), decided)
     if not all(state.is_too_much for state in states):
         if not observation.hpa.in_charge or not all(
             state.is_too_much or (state.is_stuck and state.state == "deferred") for state in states
@@ -172,15 +173,19 @@ def _states(
     return [comparison.at(pod) for pod in pods]
 
 
-def largest_of(pods: Sequence[Pod]) -> ContainerSizes:
-    """Returns the largest resources of each container among these pods."""
+def largest_of(context: GateContext, observation: ObservedState, pods: Sequence[Pod]) -> ContainerSizes:
+    """Returns the largest resources of each container among these pods. The CPU of a pod that starts or has just
+    started may be more than its size; the template's counts instead."""
 
     def larger(amounts: Mapping[Resource, int], others: Mapping[Resource, int]) -> Mapping[Resource, int]:
         return {resource: max(amount, others.get(resource, 0)) for resource, amount in amounts.items()}
 
+    boosts = Boosts.of(observation, {})
+    usual = {name: boost.usual for name, boost in boosts.by_container.items()}
     largest: dict[str, ResourceRequirements] = {}
     for pod in pods:
-        for name, have in present_sizes(pod).items():
+        young = usual if usual and boosts.is_young(pod, context.clock) else {}
+        for name, have in with_cpu(present_sizes(pod), young).items():
             largest[name] = by_section(larger, have, largest.get(name, NOTHING))
     return largest
 

@@ -226,6 +226,8 @@ def _whole_replicas(
     estimate = bounds.clamp(estimate)
     by_limits = min(estimate, least_by_limits(observation, readings))
     low, high = max(by_limits, min(present, estimate)), max(present, estimate)
+    if observation.pods.boosted:
+        low = estimate  # the HPA has divided by the boosted requests of pods that start
     if observation.spec.joint and asked > high and is_never_stale(readings):
         high = asked  # it is a count of other pods, so `present` does not limit it; the HPA may be slow to scale in
     trusted = bounds.clamp(min(max(asked, low), high))
@@ -240,6 +242,7 @@ def _whole_replicas(
     if (
         inside is not None
         or 0 < by_limits == trusted
+        or (observation.pods.boosted and trusted > asked)
         or scale_replicas != asked
         or (observation.spec.joint and _is_measuring(observation, clock))
     ):

@@ -12,7 +12,7 @@ from hvpa.api.hvpa.progress import DesiredSize
 from hvpa.api.hvpa.status import ForecastRecord, HorizontalAxis, RolledBack, VerticalAxis
 from hvpa.core.actuation.pods import Resizing
 from hvpa.core.actuation.rollouts import RolloutStep
-from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements
+from hvpa.core.model import Axis, Blocked, Direction, JointView, PodResize, ResourceRequirements
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.values.lately import Demands
 from hvpa.core.values.weight import EffectiveWeight
@@ -64,6 +64,10 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """The decided size, kept in the status if pods are resized in place."""
     resizing: Resizing | None = None
     """Progress of the pods if they are resized in place."""
+    resizes: tuple[PodResize, ...] = ()
+    """The resizes that are due now."""
+    boosted: tuple[str, ...] = ()
+    """As in the status."""
     falls_back: bool = False
     """Whether the pod template gets the desired size, for pods that can't be resized in place."""
     forecast: ForecastRecord | None = None

@@ -168,6 +168,9 @@ USE_PERCENT: Final = 115
 the figure with which the kubelet refused a limit (all page cache)."""
 USE_COUNTS: Final = dt.timedelta(minutes=1)
 """How long a measured usage counts: metrics-server measures every 15 seconds, and usage can grow."""
+STARTED_WITHIN: Final = dt.timedelta(seconds=10)
+"""A kubelet reports that a new pod is not ready within this time after it has accepted the pod. A pod that became
+unready later has been ready before."""
 CREATED_WITHIN: Final = dt.timedelta(seconds=30)
 """Controllers create pods within seconds. If pods are still missing this long after the decision, a quota or LimitRange
 may refuse the decided size."""

@@ -105,7 +105,8 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         ended,
         unscheduled,
         pod.spec,
-        [container.resources for container in status.container_statuses],
+        status.running_since,
+        [(container.started, container.resources) for container in status.container_statuses],
         [
             pod_condition
             for pod_condition in status.conditions

@@ -132,8 +132,9 @@ def slim_pod(pod: Pod) -> Pod:
     )
     _share_texts(status, "phase", "host_ip")
     _set(status, "kept_running_since", status.running_since)
-    containers = [_slim_container(container) for container in status.container_statuses]
-    first = [_slim_container(container) for container in status.init_container_statuses]
+    is_ready = any(entry.type == "Ready" and entry.status == "True" for entry in status.conditions)
+    containers = [_slim_container(container, is_ready) for container in status.container_statuses]
+    first = [_slim_container(container, True) for container in status.init_container_statuses]
     first = [
         container for container in first if container.state.waiting is not None or container.restart_count > 0
     ]
@@ -230,12 +231,12 @@ def _slim_conditions(
         _set(status, "conditions", share(kept, "conditions"))
 
 
-def _slim_container(container: ContainerStatus) -> ContainerStatus:
+def _slim_container(container: ContainerStatus, is_ready: bool) -> ContainerStatus:
     waiting, terminated = container.state.waiting, container.state.terminated
     if waiting is not None:
         kept = Waiting(text(waiting.reason), one_line(waiting.message, LONGEST))
         _set(container, "state", ContainerState(None if is_starting(waiting.reason) else kept, terminated))
-    elif container.state.running is not None:
+    elif container.state.running is not None and is_ready:
         _set(container, "state", _RUNS)
     return share(container) if terminated is None and container.last_state.terminated is None else container
 

@@ -296,7 +296,7 @@ class SimPod:
     def kill(self, container: SimContainer, now: float) -> None:
         """OOMKills a container; the pod is unready until the container has restarted."""
         container.kill(now)
-        self.ready_at = None
+        self.ready_at, self.starts_slowly = None, False
         self.blipped = False
         if self.ready:
             self.ready = False

@@ -224,7 +224,7 @@ class Arrangement:
         """Yields pods whose start lacks CPU now, or lacked it before, and when they become ready at this rate. A start
         takes as much CPU as it would use in the workload's start-up time (`cpu.startUp`)."""
         for group, _ in self.groups:
-            if not group.starts:
+            if not group.starts or len(group.meters) < len(group.pods[0].containers):
                 continue
             for pod in group.pods:
                 if not pod.starts_slowly and not any(

@@ -12,7 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from builders.build import NOW, at, container, decided, hvpa, merged, objects, stamp, vpa, workload
+from builders.build import (
+    NOW,
+    at,
+    container,
+    decided,
+    hvpa,
+    merged,
+    objects,
+    pod,
+    scalable,
+    stamp,
+    vpa,
+    workload,
+)
+from builders.build import hpa as build_hpa
 from hvpa.api.objects.read_models import Pod, PodCondition, PodStatus
 from hvpa.core.model import Decision, RefusedResize
 from tests.unit.core.actuation.sized_pods import (
@@ -114,13 +128,31 @@ def test_a_pod_in_its_start_does_not_count_as_resized() -> None:
     assert outcome.recheck_after == dt.timedelta(seconds=100)
 
 
-def test_a_pod_that_loses_readiness_or_restarts_later_gets_no_boost() -> None:
-    lost = starting(requests=REQUESTS, seconds=90, changed=10)
-    restarted = starting(
-        requests=REQUESTS, seconds=3600, runs=5, status={"restartCount": 2, "started": False}
-    )
-    assert resized(boosted([lost, starting("web-2", REQUESTS, 3600, changed=10)])) == {}
-    assert resized(boosted([restarted])) == {}
+@pytest.mark.parametrize(
+    ("boost", "pod"),
+    [
+        ({}, starting(requests=REQUESTS, seconds=90, changed=10)),
+        ({}, starting(requests=REQUESTS, seconds=3600, changed=10)),
+        ({}, starting(requests=REQUESTS, seconds=90, runs=5, changed=10, status={"restartCount": 1})),
+        ({"atMost": "24h"}, starting(requests=REQUESTS, seconds=7200, changed=10)),
+        (
+            {"until": "Started"},
+            starting(requests=REQUESTS, seconds=90, changed=10, status={"started": False, "restartCount": 1}),
+        ),
+        ({}, starting(requests=REQUESTS, seconds=3600, runs=5, status={"restartCount": 2, "started": False})),
+    ],
+)
+def test_a_pod_that_has_been_ready_gets_no_second_boost(boost: Mapping[str, Any], pod: Pod) -> None:
+    assert resized(boosted([pod], boost)) == {}
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_blip_does_not_interrupt_a_boost_that_lasts_beyond_readiness(ready: bool) -> None:
+    assert resized(boosted([starting(seconds=90, ready=ready, changed=20)], {"after": "1m"})) == {}
+
+
+def test_a_clock_ahead_gives_no_boost() -> None:
+    assert resized(boosted([starting(seconds=-3600)])) == {"web-1": DOWN}
 
 
 def test_restarts_do_not_make_the_boost_longer() -> None:
@@ -165,19 +197,253 @@ def test_a_boost_that_a_quota_refuses_is_left_out() -> None:
     assert actuation(outcome).infeasible == 0
 
 
+def decided_for(
+    pods: Sequence[Pod],
+    spec: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    template: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Decision:
+    """What is decided where the pods have the template's size, which is the usual state of a new Hvpa."""
+    usual = {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]}
+    own = hvpa({**usual, **(spec or {})}, merged(size_status(len(pods), {}), status or {}))
+    target = workload(len(pods), containers=[{**container(requests=REQUESTS), **(template or {})}])
+    recommended = rest.pop("vertical", None) or vpa({"app": REQUESTS})
+    return decided(objects(own, target, None, recommended, pods, **rest))
+
+
 def test_a_boost_ends_although_the_spec_has_none_any_more() -> None:
-    """As a user removes it while a pod starts; the status has what the pod got."""
-    status = boosted([starting()]).status
-    assert status.actuation is not None
-    assert [(had.name, had.requests) for had in status.actuation.boosts] == [("app", {"cpu": "3"})]
-    own = hvpa({"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}}, size_status(1, {}))
-    own = replace(own, status=own.status.model_copy(update={"actuation": status.actuation}))
-    target = workload(1, containers=[container(requests=REQUESTS)])
-    outcome = decided(objects(own, target, None, vpa({"app": REQUESTS}), [starting()]))
+    """As a user removes it while a pod starts; the status names the container."""
+    assert boosted([starting()]).status.boosted == ("app",)
+    over = decided_for([starting()], {"startupBoost": []}, {"boosted": ["app"]})
+    assert (resized(over), over.status.boosted) == ({"web-1": DOWN}, ("app",))
+    gone = decided_for([starting(requests=REQUESTS)], {"startupBoost": []}, {"boosted": ["app"]})
+    assert (gone.resizes, gone.status.boosted) == ((), ())
+
+
+@pytest.mark.parametrize("change", [{"cpu": {"factor": 4}}, {"cpu": {"value": "500m"}}])
+def test_a_boost_ends_although_the_spec_has_another_by_then(change: Mapping[str, Any]) -> None:
+    pod = starting(ready=True, changed=0)
+    outcome = decided_for([pod], {"startupBoost": [{**BOOST, **change}]}, {"boosted": ["app"]})
     assert resized(outcome) == {"web-1": DOWN}
-    assert actuation(outcome).boosts == status.actuation.boosts
-    over = decided(objects(own, target, None, vpa({"app": REQUESTS}), [starting(requests=REQUESTS)]))
-    assert (over.resizes, actuation(over).boosts) == ((), ())
+
+
+def test_a_boost_ends_at_the_size_of_an_edited_template() -> None:
+    edited = {"resources": {"requests": {"cpu": "1200m", "memory": "1Gi"}}}
+    outcome = decided_for([starting(ready=True, changed=0)], template=edited)
+    assert resized(outcome) == {"web-1": {"requests": {"cpu": "1200m"}}}
+
+
+def test_a_boosted_limit_ends_too() -> None:
+    limits = {"resources": {"requests": dict(REQUESTS), "limits": {"cpu": "2"}}}
+    pod = starting(limits={"cpu": "6"}, ready=True, changed=0)
+    expected = {"web-1": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}
+    assert resized(decided_for([pod], template=limits)) == expected
+
+
+@pytest.mark.parametrize("spec", [{"updateStrategy": {"type": "Rollout"}, "startupBoost": []}, {}])
+def test_a_boost_ends_although_pods_are_replaced_now(spec: Mapping[str, Any]) -> None:
+    replacing = {"replacing": {"since": stamp(at(minutes=-1)), "message": "no room"}, "boosted": ["app"]}
+    strategy = {"updateStrategy": {"type": "InPlaceOrRollout"}}
+    outcome = decided_for([starting()], {**strategy, **spec}, replacing)
+    assert (resized(outcome), outcome.status.boosted) == ({"web-1": DOWN}, ("app",))
+    over = decided_for([starting(requests=REQUESTS)], {**strategy, **spec}, replacing)
+    assert (over.resizes, over.status.boosted) == ((), ())
+
+
+def test_a_limit_of_others_bounds_a_boost() -> None:
+    """The template has no limit; a LimitRange gave 2 cores."""
+    pod = starting(requests=REQUESTS, limits={"cpu": "2"})
+    assert resized(decided_for([pod])) == {"web-1": {"requests": {"cpu": "1999m"}}}
+    assert decided_for([pod], creation_sizes=()).creation_sizes == {KEY: "web; app 1999m: :"}
+
+
+def test_a_pod_with_resources_of_its_own_has_no_boost() -> None:
+    own = hvpa(
+        {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]},
+        size_status(1, {}),
+    )
+    target = workload(
+        1,
+        containers=[container(requests=REQUESTS)],
+        change={"spec": {"template": {"spec": {"resources": {"requests": {"cpu": "2"}}}}}},
+    )
+    outcome = decided(objects(own, target, None, vpa({"app": REQUESTS}), [starting(requests=REQUESTS)]))
+    assert outcome.resizes == ()
+    assert "the pod template has CPU of its own" in actuation(outcome).message
+
+
+def test_the_begin_of_a_boost_carries_nothing_else() -> None:
+    """Memory waits for its window, and follows in a resize of its own."""
+    held = {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
+    larger = {"requests": {"cpu": "1", "memory": "4Gi"}}
+    pod = starting(requests=REQUESTS)
+    assert resized(boosted([pod], size=larger, spec=held, since=at(seconds=-1))) == {"web-1": UP}
+    has_it = boosted([starting()], size=larger, spec=held, since=at(seconds=-1))
+    assert has_it.resizes == ()
+    assert resized(boosted([starting()], size=larger)) == {"web-1": {"requests": {"memory": "4Gi"}}}
+
+
+def test_each_container_has_its_own_start() -> None:
+    spec = {"startupBoost": [BOOST, {"container": "side", "cpu": {"factor": 2}, "atMost": "1h"}]}
+    both = [container(requests=REQUESTS), container("side", requests={"cpu": "100m", "memory": "1Gi"})]
+    own = hvpa({"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, **spec}, size_status(1, {}))
+    began = stamp(at(minutes=-5))
+    status = {
+        "startTime": began,
+        "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": began}],
+    }
+    boosts = [container(requests=BOOSTED), container("side", requests={"cpu": "200m", "memory": "1Gi"})]
+    old = pod("web-1", containers=boosts, change={"status": status})
+    outcome = decided(objects(own, workload(1, containers=both), None, vpa({"app": REQUESTS}), [old]))
+    assert resized(outcome) == {"web-1": DOWN}
+
+
+def test_a_canary_in_its_start_can_fail() -> None:
+    killed = starting(
+        status={"lastState": {"terminated": {"reason": "OOMKilled", "finishedAt": stamp(at(seconds=-2))}}}
+    )
+    run = {"pods": ["web-1"], "previous": [{"name": "app", "requests": {"cpu": "2", "memory": "1Gi"}}]}
+    own = hvpa(
+        {
+            "updateStrategy": {"type": "InPlace", "canary": {}},
+            "hpa": {"deploy": False},
+            "startupBoost": [BOOST],
+        },
+        size_status(2, {"app": SIZE}, at(minutes=-1), canary=run),
+    )
+    outcome = decided(objects(own, workload(2), None, vpa({"app": REQUESTS}), [killed, running("web-2")]))
+    assert outcome.status.rolled_back is not None
+    assert "ran out of memory" in outcome.status.rolled_back.message
+
+
+def test_a_boost_never_becomes_the_size_before_a_size_that_no_pod_can_have() -> None:
+    large = {"requests": {"cpu": "40", "memory": "1Gi"}}
+    refused = resize_condition("Pending", "Infeasible", minutes=1)
+    pods = [
+        starting(
+            "web-1", large["requests"], 200, has={"requests": BOOSTED}, ready=True, conditions=[refused]
+        ),
+        running("web-2", large["requests"], {"requests": REQUESTS}, conditions=[refused]),
+    ]
+    own = hvpa(
+        {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]},
+        size_status(2, {"app": large}, at(minutes=-10)),
+    )
+    target = workload(2, containers=[container(requests=REQUESTS)])
+    outcome = decided(objects(own, target, None, vpa({"app": large["requests"]}), pods))
+    assert outcome.status.desired is not None
+    assert outcome.status.desired.containers[0].requests["cpu"] == "1"
+
+
+def test_new_pods_have_no_boost_that_nobody_would_end() -> None:
+    entry = ((KEY, "web; app 3: 1Gi:"),)
+    for mode in ("Recommend", "Paused"):
+        outcome = boosted([running()], spec={"mode": mode}, creation_sizes=entry)
+        assert outcome.creation_sizes == {KEY: "web; app 1: 1Gi:"}
+        other = boosted([running()], spec={"mode": mode}, creation_sizes=((KEY, "web; app 7: 1Gi:"),))
+        assert other.creation_sizes == {}
+
+
+def test_pods_that_replace_others_have_no_boost() -> None:
+    stuck = running(
+        "web-1",
+        {"cpu": "2", "memory": "1Gi"},
+        {"requests": REQUESTS},
+        conditions=[resize_condition("Pending", "Infeasible", minutes=1)],
+    )
+    size = {"requests": {"cpu": "2", "memory": "1Gi"}}
+    entry = ((KEY, "web; app 6: 1Gi:"),)
+    outcome = boosted([stuck], size=size, strategy={"type": "InPlaceOrRollout"}, creation_sizes=entry)
+    assert outcome.creation_sizes in ({KEY: "web; app 2: 1Gi:"}, {KEY: None})
+
+
+def test_a_refused_boost_says_nothing_about_the_size() -> None:
+    refused = (RefusedResize("web-1", {}, "exceeded quota", NOW, of_start=True),)
+    late = running(
+        "web-1",
+        {"cpu": "2", "memory": "1Gi"},
+        {"requests": REQUESTS},
+        conditions=[resize_condition("Pending", "Deferred", hours=1)],
+    )
+    size = {"requests": {"cpu": "2", "memory": "1Gi"}}
+    outcome = boosted([late], size=size, refused_resizes=refused, creation_sizes=((KEY, "web; app 6: 1Gi:"),))
+    assert KEY not in outcome.creation_sizes or outcome.creation_sizes[KEY] is not None
+
+
+# --- capacity of nobody ----------------------------------------------------------------------------------------------
+def test_decisions_see_pods_without_their_boosts() -> None:
+    own = hvpa(
+        {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]},
+        size_status(3, {"app": SIZE}),
+    )
+    pods = [starting(), starting("web-2", ready=True, changed=0), running("web-3")]
+    inputs = objects(
+        own, workload(3, containers=[container(requests=REQUESTS)]), None, vpa({"app": REQUESTS}), pods
+    )
+    observation = scalable(inputs)
+    assert (observation.pods.boosted, observation.pods.unlike) == (2, {})
+    assert [pod.spec.containers[0].resources.requests["cpu"] for pod in observation.resizable] == [
+        "3",
+        "3",
+        "1",
+    ]
+    without = scalable(replace(inputs, pods=(running("web-3"),)))
+    assert without.pods.boosted == 0
+
+
+def scaled(utilization: int, desired: int, boost: bool, blend: str = "Additive") -> int:
+    """How many replicas 4 ready pods become that request 1 core each, with a target of 50 percent. Two of them, which
+    started a minute ago, have 3 cores for their start, which the HPA knows."""
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+    used = {"name": "cpu", "current": {"averageUtilization": utilization, "averageValue": "800m"}}
+    measured = build_hpa(
+        desired,
+        change={
+            "spec": {"maxReplicas": 20, "metrics": [{"type": "Resource", "resource": cpu}]},
+            "status": {"currentReplicas": 4, "currentMetrics": [{"type": "Resource", "resource": used}]},
+        },
+    )
+    spec = {
+        "updateStrategy": {"type": "InPlace"},
+        "blend": blend,
+        "hpa": {"template": {"spec": {"maxReplicas": 20}}},
+        "startupBoost": [{**BOOST, "after": "5m", "atMost": "10m"}],
+        "weightBasedScalingIntervals": [{"vpaWeight": 0}],
+    }
+    old = [running(f"web-{number}", status={"started": True}) for number in range(2)]
+    size = BOOSTED if boost else REQUESTS
+    new = [starting(f"new-{number}", size, 60, ready=True, changed=45) for number in range(2)]
+    own = hvpa(spec, size_status(4, {"app": SIZE}, at(hours=-1)))
+    target = workload(4, containers=[container(requests=REQUESTS)])
+    outcome = decided(objects(own, target, measured, vpa({"app": REQUESTS}), [*old, *new]))
+    assert outcome.replicas is not None
+    return outcome.replicas.target
+
+
+@pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
+def test_a_boost_changes_no_count(blend: str) -> None:
+    """All pods use 800m, 80 percent of their requests; the HPA divides by 2 cores, the mean of 1 and 3."""
+    without = scaled(80, 7, boost=False, blend=blend)
+    assert without == 7
+    assert scaled(40, 4, boost=True, blend=blend) == without
+
+
+def test_a_boost_holds_scaling_in() -> None:
+    assert scaled(20, 2, boost=False) < 4
+    assert scaled(20, 2, boost=True) >= 4
+
+
+def test_a_pod_that_has_been_larger_for_long_counts_as_it_is() -> None:
+    own = hvpa(
+        {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]},
+        size_status(1, {"app": SIZE}),
+    )
+    target = workload(1, containers=[container(requests=REQUESTS)])
+    inputs = objects(
+        own, target, None, vpa({"app": REQUESTS}), [starting(seconds=3600, ready=True, changed=600)]
+    )
+    assert scalable(inputs).pods.boosted == 0
 
 
 def test_a_pod_in_its_start_follows_another_size() -> None:
@@ -231,7 +497,7 @@ def test_a_limit_grows_in_proportion() -> None:
         (
             {"cpu": {"factor": None, "value": "800m"}},
             {},
-            "container app: a boost to 800m is not more than the 1 that it requests",
+            "container app: a boost to 800m CPU is not more than its usual request, 1 CPU",
         ),
         ({}, {"resources": {}}, "container app: it requests no CPU"),
         (
@@ -278,7 +544,7 @@ def test_new_pods_have_no_boost_if_they_are_refused() -> None:
     inputs = objects(own, missing, None, vpa({"app": REQUESTS}), [running()], creation_sizes=())
     outcome = decided(inputs)
     assert outcome.creation_sizes == {KEY: "web; app 1: 1Gi:"}
-    assert "pods are missing, so new pods are created without it" in actuation(outcome).message
+    assert "new pods are refused, so they are created without it" in actuation(outcome).message
     without = decided(objects(own, workload(2), None, vpa({"app": REQUESTS}), [running()], creation_sizes=()))
     assert without.creation_sizes == {KEY: "web; app 3: 1Gi:"}
 
