@@ -300,8 +300,8 @@ def _counted_pods(reading: Reading, observation: ScalableObservation, clock: Clo
     else:
         known, counted = pods.running_from, pods.running or status.replicas
     # A joint decision waits for the first measurement of new pods: otherwise the older pods' usage would count for them
-    # too and add more pods. `Additive` does not wait: without new pods it would go back and forth. While pods start with
-    # more CPU, its estimate replaces the HPA's count, so it waits, too.
+    # too and add more pods. `Additive` does not wait: without new pods it would go back and forth. While pods start
+    # with more CPU, its estimate replaces the HPA's count, so it waits, too.
     waits = observation.spec.joint or observation.pods.boosted
     counted = (clock.count_past(known) if waits else 0) or counted
     return counted or observation.workload.spec.replicas

@@ -54,6 +54,14 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes a workload with resources of the pod, and a VPA that asks for more, from the beginning",
         "tests/e2e/bare/scaling/test_resources.py::test_containers_get_no_more_than_the_pods_own_resources_leave",
     ),
+    "LargestNode": Elsewhere(
+        "takes nodes, and a VPA that asks for more than they have",
+        "tests/e2e/bare/scaling/test_largest_node.py::test_no_request_is_raised_beyond_the_largest_node",
+    ),
+    "NodesUnknown": Elsewhere(
+        "takes an operator without the right to read nodes",
+        "tests/unit/core/workload/test_nodes.py::test_without_the_right_to_read_nodes_none_bounds_requests",
+    ),
     "NoReplicaCount": Elsewhere(
         "takes a DaemonSet",
         "tests/e2e/bare/scaling/test_kinds.py::test_a_daemonset_has_no_replicas_to_scale",

@@ -169,7 +169,7 @@ def test_until_the_nodes_are_listed_no_request_rises() -> None:
     assert "the nodes are being listed" in build.condition(decision, "VpaActive").message
 
 
-def test_without_the_right_to_read_nodes_no_node_bounds_requests_and_that_is_reported() -> None:
+def test_without_the_right_to_read_nodes_none_bounds_requests() -> None:
     unknown = LargestNode(problem="the operator may not read nodes (config/node-room)")
     decision = decided({"cpu": "8", "memory": "2Gi"}, unknown)
     assert decision.containers["app"].requests["cpu"] == 8000
