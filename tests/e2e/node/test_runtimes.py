@@ -4,7 +4,6 @@ docs/runtimes.md."""
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import statistics
 import time
@@ -101,16 +100,19 @@ def test_a_jvm_follows_its_cpu_limit_and_keeps_its_heap(
     assert resized(pods, "app", SMALLER) == at_start
 
 
-def test_a_jvm_chooses_its_collector_and_its_threads_at_its_start(pods: RealPods) -> None:
-    """G1 needs two CPUs, to which a limit is rounded up, and 1792 MiB."""
-    large = limits(
-        pods.create("large", REQUESTS, {"cpu": "1100m", "memory": "1792Mi"}, **runtimes.java(pods))
-    )
+@pytest.mark.parametrize("less", [{"cpu": "1000m"}, {"memory": "1791Mi"}], ids=["one CPU", "less memory"])
+def test_a_jvm_chooses_its_collector_and_its_threads_at_its_start(
+    pods: RealPods, less: dict[str, str]
+) -> None:
+    """A limit is rounded up to two CPUs."""
+    enough = {"cpu": "1100m", "memory": "1792Mi"}
+    large = limits(pods.create("large", REQUESTS, enough, **runtimes.java(pods)))
     assert (large["cpus"], large["collector"], large["collecting"]) == (2, "G1 Young Generation", 2)
-    assert resized(pods, "large", START) == large | {"cpus": 1}
+    assert resized(pods, "large", enough | less) == large | {"cpus": 1 if "cpu" in less else 2}
     pods.delete("large")
-    small = limits(pods.create("small", REQUESTS, LARGER | {"memory": "1791Mi"}, **runtimes.java(pods)))
-    assert (small["cpus"], small["collector"]) == (2, "Copy")
+    small = limits(pods.create("small", REQUESTS, enough | less, **runtimes.java(pods)))
+    assert small["collector"] == "Copy"
+    assert resized(pods, "small", enough) == small | {"cpus": 2}
 
 
 def test_a_jvm_with_a_number_of_processors_has_them_with_any_limit(pods: RealPods) -> None:
@@ -155,15 +157,15 @@ def test_python_has_no_limit_of_its_own_and_ignores_cpu_limits(pods: RealPods) -
     assert resized(pods, "app", SMALLER) == at_start
 
 
-@pytest.mark.parametrize("millicores", [500, 1000 * CORES])
-def test_go_follows_its_cpu_limit_from_two_cpus_on(pods: RealPods, millicores: int) -> None:
+@pytest.mark.parametrize(("to", "cpus"), [(SMALLER, 2), (LARGER | {"cpu": str(CORES)}, CORES)])
+def test_go_follows_its_cpu_limit_from_two_cpus_on(pods: RealPods, to: Amounts, cpus: int) -> None:
     """With two cores, it has two in any case."""
     at_start = limits(pods.create("app", REQUESTS, START, **runtimes.go()))
     assert at_start == {"cpus": 2, "memory": UNLIMITED}
-    pods.resize("app", None, LARGER | {"cpu": f"{millicores}m"})
+    pods.resize("app", None, to)
     pods.until("app", is_resized, "is resized")
-    expected = {"cpus": min(CORES, max(2, math.ceil(millicores / 1000))), "memory": UNLIMITED}
-    wait_for(lambda: limits(pods.get("app")) == expected, 60, f"Go has {expected}")
+    expected = {"cpus": cpus, "memory": UNLIMITED}
+    wait_for(lambda: limits(pods.get("app")) == expected, 60, f"Go has {cpus} CPUs")
 
 
 def test_go_keeps_a_number_of_cpus_and_a_memory_limit_of_its_environment(pods: RealPods) -> None:
