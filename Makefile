@@ -279,7 +279,7 @@ image: venv ## build image IMG without Docker, from Debian packages, as file IMA
 	@$(PY) -m tools.image --out $(IMAGE) --name $(IMG)
 
 .PHONY: image-lock
-image-lock: venv ## write image.lock: the Debian package versions that apt offers (run apt-get update first)
+image-lock: venv ## write image.lock and runtimes.lock: the Debian package versions that apt offers (run apt-get update first)
 	@$(PY) -m tools.image --lock
 
 # --- prerequisites of other targets, not listed by `make help` ------------------------------------------------------

@@ -174,8 +174,8 @@ class Node:
         return cgroups.remove(self.cgroup)
 
     def cgroup_of(self, pod_uid: str, quality: str, container: str, controller: str) -> Path:
-        """The cgroup of a controller (`cpu`, `memory`) of a pod's container, of the pod if `container` is empty.
-        `quality` is the pod's QoS class, `container` the id without its scheme."""
+        """The cgroup of a controller (`cpu`, `cpuacct`, `memory`) of a pod's container, of the pod if `container` is
+        empty. `quality` is the pod's QoS class, `container` the id without its scheme."""
         top = cgroups.ROOT / controller / self.cgroup / "kubepods"
         pods = top if quality == "Guaranteed" else top / quality.lower()
         return pods / f"pod{pod_uid}" / container
@@ -183,10 +183,19 @@ class Node:
     def granted(self, pod: Json, *, of_pod: bool = False) -> Granted:
         """The kernel's grants to the only container of a pod of this node, or to the pod as a whole. Raises `OSError`
         if that is gone, and `KeyError` or `IndexError` if it has not been started."""
+        cpu, memory = (self._cgroup(pod, controller, of_pod=of_pod) for controller in ("cpu", "memory"))
+        return cgroups.granted(cpu, memory)
+
+    def first_process(self, pod: Json) -> Path:
+        """The folder in /proc of the first process of a pod's only container. Raises as `granted`."""
+        first, *_ = (self._cgroup(pod, "memory") / "cgroup.procs").read_text().split()
+        return Path("/proc") / first
+
+    def cpu_seconds(self, pod: Json) -> float:
+        """The CPU time that a pod's only container has used. Raises as `granted`."""
+        return int((self._cgroup(pod, "cpuacct") / "cpuacct.usage").read_text()) / 1e9
+
+    def _cgroup(self, pod: Json, controller: str, *, of_pod: bool = False) -> Path:
         status = pod["status"]
         container = "" if of_pod else status["containerStatuses"][0]["containerID"].rpartition("://")[2]
-        cpu, memory = (
-            self.cgroup_of(pod["metadata"]["uid"], status["qosClass"], container, controller)
-            for controller in ("cpu", "memory")
-        )
-        return cgroups.granted(cpu, memory)
+        return self.cgroup_of(pod["metadata"]["uid"], status["qosClass"], container, controller)

@@ -81,8 +81,17 @@ class RealPods(Pods):
         """Set the usage of the pods named `name`: millicores, MiB, and MiB of page cache."""
         (self.control / name).write_text(f"cpu={cpu} memory={memory} cache={cache}\n")
 
-    def spec(self, name: str, requests: Amounts, limits: Amounts | None = None, **container: Any) -> Json:
-        """The spec of a pod, or of a template of pods, whose usage is set by the file `name`."""
+    def spec(
+        self,
+        name: str,
+        requests: Amounts,
+        limits: Amounts | None = None,
+        *,
+        own_address: bool = False,
+        **container: Any,
+    ) -> Json:
+        """The spec of a pod, or of a template of pods, whose usage is set by the file `name`, unless further fields of
+        its container set another command. Without an address of its own, a pod has its node's."""
         resources = {"requests": dict(requests), **({"limits": dict(limits)} if limits else {})}
         app = {
             "name": "app",
@@ -94,7 +103,7 @@ class RealPods(Pods):
             **container,
         }
         return {
-            "hostNetwork": True,
+            "hostNetwork": not own_address,
             "terminationGracePeriodSeconds": 1,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
@@ -113,10 +122,17 @@ class RealPods(Pods):
         metadata = {"name": name, "namespace": self.namespace}
         self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
-    def deploy(self, app: str, requests: Amounts, limits: Amounts | None = None, replicas: int = 1) -> Json:
-        """Create a Deployment whose pods' usage is set by the file `app`."""
+    def deploy(
+        self,
+        app: str,
+        requests: Amounts,
+        limits: Amounts | None = None,
+        replicas: int = 1,
+        **container: Any,
+    ) -> Json:
+        """Create a Deployment of pods with the spec of these arguments."""
         labels = {"app": app}
-        template = {"metadata": {"labels": labels}, "spec": self.spec(app, requests, limits)}
+        template = {"metadata": {"labels": labels}, "spec": self.spec(app, requests, limits, **container)}
         return self.api.create(
             {
                 "apiVersion": "apps/v1",

@@ -79,11 +79,16 @@ def own_bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def image() -> Content:
     """The image of what is here now, committed or not."""
+    return of_debian(lambda: build_image(ROOT))
+
+
+def of_debian(build: Callable[[], _T]) -> _T:
+    """Build an image of Debian packages; skips where this machine has none."""
     for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is needed")
     try:
-        return build_image(ROOT)
+        return build()
     except ImageError as error:
         if "apt offers no" in str(error):  # Debian has replaced a version, or has no lists here
             pytest.skip(str(error))

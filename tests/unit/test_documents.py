@@ -339,3 +339,14 @@ def test_every_field_of_the_spec_is_on_the_page_about_gardeners_and_no_other() -
         name.partition(".")[0] for name in re.findall(r"`spec\.([\w.]+)`", text.partition("\n## ")[0])
     }
     assert expected == {to_camel(field) for field in HvpaSpec.model_fields}
+
+
+def test_every_line_about_runtimes_has_a_test_and_every_test_has_a_line() -> None:
+    text = (ROOT / "docs/runtimes.md").read_text()
+    listed = re.findall(r"^(\d+)\. `(test_\w+)`$", text, re.MULTILINE)
+    module = (ROOT / "tests/e2e/node/test_runtimes.py").read_text()
+    assert sorted(name for _, name in listed) == sorted(re.findall(r"^def (test_\w+)", module, re.MULTILINE))
+    rows = re.findall(r"^\| .* \| .* \| ([\d, ]+) \|$", text, re.MULTILINE)
+    prose = re.findall(r"\btest (\d+)", text)
+    used = {number for row in rows for number in row.split(", ")} | set(prose)
+    assert used == {number for number, _ in listed}

@@ -1,5 +1,5 @@
-"""Writes the operator's image and its bill of materials as files (`make image`), or the lock file of its base (`make
-image-lock`). The same sources give the same bytes."""
+"""Writes the operator's image and its bill of materials as files (`make image`), or the lock files of its
+base (`make image-lock`). The same sources give the same bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from tools.image.errors import ImageError
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the files; 1 if that fails, else 0."""
     parser = argparse.ArgumentParser(prog="python -m tools.image", description=__doc__)
-    parser.add_argument("--lock", action="store_true", help=f"write {lockfile.LOCK}: what apt offers now")
+    parser.add_argument(
+        "--lock", action="store_true", help=f"write {' and '.join(lockfile.LOCKS)}: what apt offers now"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", default=ROOT / "dist" / f"{PROJECT}-image.tar")
     parser.add_argument("--name", metavar="IMAGE", help=f"name with its tag (default: {PROJECT}:VERSION)")
     parser.add_argument(
@@ -29,7 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         if args.lock:
-            (ROOT / lockfile.LOCK).write_text(lockfile.render(lockfile.offered()))
+            for lock, names in lockfile.LOCKS.items():
+                (ROOT / lock).write_text(lockfile.render(lockfile.offered(names), lock))
             return 0
         content = build(ROOT)
     except ImageError as error:

@@ -30,6 +30,10 @@ _KEPT: Final = (
     "usr/lib/*",
     "usr/share/ca-certificates/mozilla/*.crt",
     "usr/share/doc/*/copyright",
+    # Of runtimes.lock.
+    "etc/java-17-openjdk/*",
+    "usr/bin/node",
+    "usr/share/nodejs/*.js*",
 )
 _STDLIB: Final = "usr/lib/python3.11"
 _DROPPED: Final = (
@@ -104,7 +108,7 @@ def _download(package: DebianPackage, path: Path) -> None:
         if done.returncode or len(downloads) != 1:
             raise ImageError(refusal(wanted, done.stderr))
         if _sha256(downloads[0]) != package.sha256:
-            raise ImageError(f"{wanted} is not the file that image.lock names: its SHA-256 differs")
+            raise ImageError(f"{wanted} is not the file that its lock file names: its SHA-256 differs")
         downloads[0].replace(path)
 
 

@@ -1,10 +1,10 @@
-"""image.lock: the Debian packages of the image's base, each pinned by version and checksum."""
+"""image.lock and runtimes.lock: Debian packages of images, each pinned by version and checksum."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,10 +32,26 @@ PACKAGES: Final = (
     "python3.11-minimal",
     "zlib1g",
 )
-HEADER: Final = """\
-# The Debian packages of the image that `make image` builds: name, version, architecture, SHA-256.
-# Written by `make image-lock`; tools/image/lockfile.py says which packages, and why.
-"""
+RUNTIMES_LOCK: Final = "runtimes.lock"
+RUNTIMES: Final = (
+    "libbrotli1",
+    "libc-ares2",
+    "libicu72",
+    "libnghttp2-14",
+    "libnode108",
+    "libuv1",
+    "node-acorn",
+    "node-cjs-module-lexer",
+    "node-undici",
+    "nodejs",  # all before it are for it
+    "openjdk-17-jre-headless",
+)
+LOCKS: Final = {LOCK: PACKAGES, RUNTIMES_LOCK: RUNTIMES}
+"""Lock files and the names of their packages."""
+_IMAGES: Final = {
+    LOCK: "The Debian packages of the image that `make image` builds",
+    RUNTIMES_LOCK: f"Debian packages in the image of docs/runtimes.md, in addition to those of {LOCK}",
+}
 _LINE: Final = re.compile(r"([a-z0-9][a-z0-9+.-]+) ([0-9][\w.+~:-]*) ([a-z0-9]+) sha256:([0-9a-f]{64})")
 
 
@@ -55,13 +71,14 @@ class DebianPackage:
 def read(path: Path, architecture: str) -> list[DebianPackage]:
     """Return the packages of a lock file. Raises ImageError if a package is missing or of another architecture."""
     packages = []
+    expected = LOCKS[path.name]
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
             match = _LINE.fullmatch(line)
             if match is None:
                 raise ImageError(f"{path.name}: not NAME VERSION ARCHITECTURE sha256:…: {line}")
             packages.append(DebianPackage(*match.groups()))
-    if sorted(package.name for package in packages) != sorted(PACKAGES):
+    if sorted(package.name for package in packages) != sorted(expected):
         raise ImageError(f"{path.name} has other packages than tools/image/lockfile.py: run make image-lock")
     if others := {package.architecture for package in packages} - {architecture, "all"}:
         raise ImageError(
@@ -71,23 +88,25 @@ def read(path: Path, architecture: str) -> list[DebianPackage]:
     return packages
 
 
-def render(packages: Iterable[DebianPackage]) -> str:
+def render(packages: Iterable[DebianPackage], lock: str = LOCK) -> str:
     """Return the text of a lock file."""
-    return HEADER + "".join(f"{package}\n" for package in sorted(packages, key=lambda package: package.name))
+    header = (
+        f"# {_IMAGES[lock]}: name, version, architecture, SHA-256.\n"
+        "# Written by `make image-lock`; tools/image/lockfile.py says which packages, and why.\n"
+    )
+    return header + "".join(f"{package}\n" for package in sorted(packages, key=lambda package: package.name))
 
 
-def offered() -> list[DebianPackage]:
-    """Return the packages that apt offers now. Raises ImageError if a package is missing."""
+def offered(names: Sequence[str] = PACKAGES) -> list[DebianPackage]:
+    """Return the newest packages that apt offers now. Raises ImageError if a package is missing."""
     try:
-        done = subprocess.run(
-            ["apt-cache", "show", "--no-all-versions", *PACKAGES], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["apt-cache", "show", *names], capture_output=True, text=True, check=False)
     except OSError as error:
         raise ImageError("apt-cache is needed: the base is made of Debian's packages (Debian 12)") from error
-    return parse(done.stdout)
+    return parse(done.stdout, names)
 
 
-def parse(text: str) -> list[DebianPackage]:
+def parse(text: str, names: Sequence[str] = PACKAGES) -> list[DebianPackage]:
     """Parse the output of `apt-cache show`. Raises ImageError if a package is missing: installed versions that are no
     longer offered have no checksum."""
     packages: dict[str, DebianPackage] = {}
@@ -98,9 +117,9 @@ def parse(text: str) -> list[DebianPackage]:
                 *(fields[key] for key in ("Package", "Version", "Architecture", "SHA256"))
             )
             packages.setdefault(package.name, package)
-    if missing := [name for name in PACKAGES if name not in packages]:
+    if missing := [name for name in names if name not in packages]:
         raise ImageError(
             f"apt offers no {', '.join(missing)}: "
             "is this Debian 12 (bookworm), and are its lists there (apt-get update)?"
         )
-    return [packages[name] for name in PACKAGES]
+    return [packages[name] for name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +13,9 @@ from localcluster.process import Process
 from localcluster.programs.build import build, build_node
 from localcluster.programs.toolchain import BuildError
 from localcluster.workloads.real_pods import RealPods
-from tests.e2e.conftest import LOGS, build_shown
+from tests.e2e.conftest import LOGS, build_shown, of_debian
 from tests.e2e.kubelets.observe import namespace_of
+from tools.image import runtimes
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +37,12 @@ def node_cluster(request: pytest.FixtureRequest, real_nodes: None) -> Iterator[C
         logs: dict[str, Process] = {f"real {name}": process for name, process in owned.processes.items()}
         request.config.stash.setdefault(LOGS, {}).update(logs)
         yield owned
+
+
+@pytest.fixture(scope="session")
+def runtimes_image() -> Path:
+    """The file of the image with Java, Node and Python, for `ControlPlane(images=)`."""
+    return of_debian(runtimes.build)
 
 
 @pytest.fixture

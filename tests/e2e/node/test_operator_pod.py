@@ -111,10 +111,7 @@ class Operators:
     def process(self, pod: Json) -> Path:
         """The folder in /proc of the operator in a pod."""
         (node,) = (node for node in self.cluster.nodes if node.name == pod["spec"]["nodeName"])
-        container = status(pod)["containerID"].rpartition("://")[2]
-        cgroup = node.cgroup_of(pod["metadata"]["uid"], pod["status"]["qosClass"], container, "memory")
-        first, *_ = (cgroup / "cgroup.procs").read_text().split()
-        return Path("/proc") / first
+        return node.first_process(pod)
 
     def raises_memory_limit(self, pods: RealPods, name: str) -> None:
         """A container that is killed for memory gets a larger limit, which no one else gives it."""

@@ -1,4 +1,4 @@
-"""image.lock: what it must say, and what is said if it does not."""
+"""The lock files: what they must say, and what is said if they do not."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert lockfile.read(path, "amd64") == sorted(ALL, key=lambda package: package.name)
 
 
-def test_packages_for_all_architectures_are_for_each() -> None:
-    packages = lockfile.read(ROOT / lockfile.LOCK, "amd64")
+@pytest.mark.parametrize("lock", lockfile.LOCKS)
+def test_packages_for_all_architectures_are_for_each(lock: str) -> None:
+    packages = lockfile.read(ROOT / lock, "amd64")
     assert {package.architecture for package in packages} == {"amd64", "all"}
-    assert lockfile.render(packages) == (ROOT / lockfile.LOCK).read_text()
+    assert lockfile.render(packages, lock) == (ROOT / lock).read_text()
 
 
-def test_it_has_no_address() -> None:
-    assert not re.search(r"://|@", (ROOT / lockfile.LOCK).read_text())
+@pytest.mark.parametrize("lock", lockfile.LOCKS)
+def test_it_has_no_address(lock: str) -> None:
+    assert not re.search(r"://|@", (ROOT / lock).read_text())
 
 
 @pytest.mark.parametrize(

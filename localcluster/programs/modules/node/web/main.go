@@ -1,16 +1,18 @@
 // A service whose requests cost something: each uses a stated amount of CPU, by the clock of its thread, and its memory is
 // kept for a while after it was answered, as that of sessions is. At most two are worked on at a time, the others wait in
-// order, so that too many of them are slow, and not refused. `/ready` answers without work. Like a JVM, the service may use
-// CPU before it answers at all.
+// order, so that too many of them are slow, and not refused. `/ready` answers without work, and `/limits` with the limits
+// that Go's runtime sets itself. Like a JVM, the service may use CPU before it answers at all.
 package main
 
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log"
 	"net/http"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -28,6 +30,9 @@ func main() {
 	burn(*start)
 	working := make(chan struct{}, 2)
 	http.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("/limits", func(response http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(response, `{"cpus": %d, "memory": %d}`, runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1))
+	})
 	http.HandleFunc("/", func(_ http.ResponseWriter, request *http.Request) {
 		held := hold(*memory << 10)
 		defer time.AfterFunc(*keep, func() { syscall.Munmap(held) })
