@@ -45,6 +45,17 @@ def runtimes_image() -> Path:
     return of_debian(runtimes.build)
 
 
+@pytest.fixture(scope="session")
+def runtimes_cluster(
+    request: pytest.FixtureRequest, real_nodes: None, runtimes_image: Path
+) -> Iterator[ControlPlane]:
+    """A node with the image of the runtimes. A module that needs it has it as its `node_cluster`."""
+    with ControlPlane(nodes="real", images=[runtimes_image]) as owned:
+        logs: dict[str, Process] = {f"runtimes' {name}": process for name, process in owned.processes.items()}
+        request.config.stash.setdefault(LOGS, {}).update(logs)
+        yield owned
+
+
 @pytest.fixture
 def pods(node_cluster: ControlPlane) -> Iterator[RealPods]:
     """The pods of a new namespace; it and they are deleted afterwards."""

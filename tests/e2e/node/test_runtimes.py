@@ -7,21 +7,18 @@ import itertools
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.process import Process
 from localcluster.workloads import runtimes
 from localcluster.workloads.load import is_ready
 from localcluster.workloads.pods import MIB, Amounts
 from localcluster.workloads.real_pods import RealPods, is_resized, status
 from localcluster.workloads.runtimes import limits
-from tests.e2e.conftest import LOGS
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
 
@@ -41,14 +38,9 @@ Container = Callable[[RealPods], Json]
 
 
 @pytest.fixture(scope="module")
-def node_cluster(
-    request: pytest.FixtureRequest, real_nodes: None, runtimes_image: Path
-) -> Iterator[ControlPlane]:
+def node_cluster(runtimes_cluster: ControlPlane) -> ControlPlane:
     """A node with the image of the runtimes, instead of that of the folder."""
-    with ControlPlane(nodes="real", images=[runtimes_image]) as owned:
-        logs: dict[str, Process] = {f"runtimes' {name}": process for name, process in owned.processes.items()}
-        request.config.stash.setdefault(LOGS, {}).update(logs)
-        yield owned
+    return runtimes_cluster
 
 
 def variable(name: str, value: str) -> Json:

@@ -1,110 +1,150 @@
-"""A real process that needs CPU before it is ready gets more of it for its start (`spec.startupBoost`)."""
+"""A real JVM has more CPU for its start (`spec.startupBoost`): it is ready sooner, and then has its usual size."""
 
 from __future__ import annotations
 
-import copy
-import string
+import datetime as dt
+import threading
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import pytest
-import yaml
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.node.config import IMAGE
 from localcluster.operator.operator import Operator, install_operator_rbac
-from localcluster.process import free_port
+from localcluster.workloads import runtimes
 from localcluster.workloads.load import await_pods, is_ready
-from localcluster.workloads.real_pods import RealPods, Versions, asked, condition
+from localcluster.workloads.real_pods import RealPods, Versions, asked, condition, status
 from tests.e2e.full import objects, recommended
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
-WORKLOAD = Path(__file__).resolve().parents[3] / "demo/real/workload.yaml"
-WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-START = "-start=1s"
-"""CPU time before the service answers: 5 s with a limit of 200m, 1 s with a limit of 1 core."""
-NEVER = "-start=1h"
-SIZE = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "200m", "memory": "128Mi"}}
-BOOSTED = {"requests": {"cpu": "500m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}}
-TIMEOUT = 90
+TARGET: Final = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "jvm"}
+REQUESTS: Final = {"cpu": "100m", "memory": "256Mi"}
+LIMITS: Final = {"cpu": "200m", "memory": "512Mi"}
+SIZE: Final = {"requests": REQUESTS, "limits": LIMITS}
+BOOSTED: Final = {"requests": {**REQUESTS, "cpu": "500m"}, "limits": {**LIMITS, "cpu": "1"}}
+WORK: Final = 1.0
+"""Seconds of CPU of the start, beside the JVM's own."""
+NEVER: Final = 3600.0
+LOOK: Final = 20
+"""Seconds from a pod's creation in which its answers are counted."""
+TIMEOUT: Final = 120
 
 
-def test_a_service_starts_faster_and_then_has_its_size(node_cluster: ControlPlane, pods: RealPods) -> None:
+@pytest.fixture(scope="module")
+def node_cluster(runtimes_cluster: ControlPlane) -> ControlPlane:
+    return runtimes_cluster
+
+
+def test_a_jvm_starts_faster_and_then_has_its_size(
+    node_cluster: ControlPlane, pods: RealPods, capsys: pytest.CaptureFixture[str]
+) -> None:
     api, namespace = pods.api, pods.namespace
     kubeconfig = install_operator_rbac(node_cluster, deployment=False)
-    text = string.Template(WORKLOAD.read_text())
-    target = yaml.safe_load(text.safe_substitute(NAMESPACE=namespace, IMAGE=IMAGE, PORT=free_port()))
-    target["spec"] |= {"replicas": 1, "progressDeadlineSeconds": 600}
-    (app,) = target["spec"]["template"]["spec"]["containers"]
-    app["command"].append(START)
-    with Versions(node_cluster.kubeconfig, namespace) as seen:
-        api.create(target)
-        await_pods(api, namespace, "web")
-        recommended.vpa(api, namespace, "web", WEB)
-        recommended.recommend_target(api, namespace, "web", cpu="100m")
-        (first,) = api.list("Pod", namespace, "app=web")
+    recommended.vpa(api, namespace, "jvm", TARGET)
+    recommended.recommend_target(api, namespace, "jvm", cpu="100m")
+    with Versions(node_cluster.kubeconfig, namespace) as seen, answers(pods) as answered:
+        pods.deploy("jvm", REQUESTS, LIMITS, **runtimes.java(pods, cpu_seconds=WORK))
+        await_pods(api, namespace, "jvm")
+        first = pods.only_pod("jvm")
         with Operator(node_cluster, kubeconfig):
             api.create(
                 objects.hvpa(
-                    "web",
+                    "jvm",
                     namespace,
                     hpa={"deploy": False},
-                    vpa={"name": "web"},
+                    vpa={"name": "jvm"},
                     updateStrategy={"type": "InPlace"},
-                    startupBoost=[{"container": "app", "cpu": {"factor": 5}, "atMost": "20s"}],
+                    startupBoost=[{"container": "app", "cpu": {"factor": 5}, "atMost": "30s"}],
                 )
             )
             wait_for(lambda: api.find("HvpaSizes", "hvpa", namespace), TIMEOUT, "an entry for new pods")
             time.sleep(1)  # the API server's policies look at a copy
-            api.patch("Deployment", "web", namespace, {"spec": {"replicas": 2}})
-            await_pods(api, namespace, "web")
-            wait_for(lambda: _sizes(pods) == [SIZE, SIZE], TIMEOUT, "two pods of their size")
-            second = next(pod for pod in api.list("Pod", namespace, "app=web") if _name(pod) != _name(first))
-            wait_for(lambda: pods.in_force(_name(second)).cpu == 200, TIMEOUT, "the limit in force")
-            _stays_ready(pods, second)
+            api.patch("Deployment", "jvm", namespace, {"spec": {"replicas": 2}})
+            await_pods(api, namespace, "jvm")
+            wait_for(lambda: sizes(pods) == [SIZE, SIZE], TIMEOUT, "two pods of their size")
+            (second,) = {name(pod) for pod in listed(pods)} - {first}
+            wait_for(lambda: pods.in_force(second).cpu == 200, TIMEOUT, "the limit in force")
+            assert status(pods.get(second))["restartCount"] == 0
+            time.sleep(LOOK)
 
-            # A pod that is never ready, and whose container has ended meanwhile.
-            never = copy.deepcopy(app)
-            never["command"][-1] = NEVER
-            change = {"template": {"spec": {"containers": [never]}}}
-            api.patch("Deployment", "web", namespace, {"spec": change})
-            wait_for(lambda: BOOSTED in _sizes(pods), TIMEOUT, "a new pod with the boost")
-            wait_for(lambda: all(size == SIZE for size in _sizes(pods)), TIMEOUT, "and then without it")
-            assert not all(map(is_ready, api.list("Pod", namespace, "app=web")))
-        versions = {_name(pod): [version for _, version in seen.of(_name(pod))] for pod in (first, second)}
-    api.delete("Hvpa", "web", namespace)
-    before, after = [_seconds_to_ready(versions[_name(pod)]) for pod in (first, second)]
-    assert after < before, "the boost has not made the start faster"
-    assert [asked(version) for version in versions[_name(second)] if not is_ready(version)][:1] == [BOOSTED]
-    resizes = versions[_name(second)][-1]["metadata"]["generation"] - 1
-    assert resizes == 1
+            # A JVM that is never ready.
+            spec = pods.spec("jvm", REQUESTS, LIMITS, **runtimes.java(pods, cpu_seconds=NEVER))
+            api.patch("Deployment", "jvm", namespace, {"spec": {"template": {"spec": spec}}})
+            wait_for(lambda: BOOSTED in sizes(pods), TIMEOUT, "a new pod with the boost")
+            wait_for(lambda: all(size == SIZE for size in sizes(pods)), TIMEOUT, "and then without it")
+            assert not all(map(is_ready, listed(pods)))
+        versions = {pod: [version for _, version in seen.of(pod)] for pod in (first, second)}
+    api.delete("Hvpa", "jvm", namespace)
+    starts = {pod: seconds_to_ready(versions[pod]) for pod in (first, second)}
+    counts = {pod: answered_early(versions[pod], answered[pod]) for pod in (first, second)}
+    with capsys.disabled():
+        print(f"\nseconds to ready, and answers within {LOOK} s of the pod's creation:")
+        print(
+            f"without a boost {starts[first]:.0f}, {counts[first]}; with it {starts[second]:.0f}, {counts[second]}"
+        )
+    assert starts[second] < starts[first]
+    assert counts[second] > counts[first]
+    requested = [asked(version) for version in versions[second]]
+    assert requested[0] == BOOSTED
+    assert versions[second][-1]["metadata"]["generation"] == 2  # one resize
 
 
-def _name(pod: Json) -> str:
+def name(pod: Json) -> str:
     return str(pod["metadata"]["name"])
 
 
-def _sizes(pods: RealPods) -> list[Json]:
-    """The requested resources of the pods that are not being deleted."""
-    listed = pods.api.list("Pod", pods.namespace, "app=web")
-    return [asked(pod) for pod in listed if "deletionTimestamp" not in pod["metadata"]]
+def listed(pods: RealPods) -> list[Json]:
+    found = pods.api.list("Pod", pods.namespace, "app=jvm")
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
-def _seconds_to_ready(versions: list[Json]) -> float:
+def sizes(pods: RealPods) -> list[Json]:
+    return [asked(pod) for pod in listed(pods)]
+
+
+@contextmanager
+def answers(pods: RealPods) -> Iterator[dict[str, list[float]]]:
+    """The times at which each pod has answered, asked ten times a second."""
+    times: dict[str, list[float]] = {}
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.wait(0.1):
+            for pod in listed(pods):
+                answered = times.setdefault(name(pod), [])
+                if pod.get("status", {}).get("podIP"):
+                    try:
+                        runtimes.limits(pod)
+                        answered.append(time.time())
+                    except OSError:
+                        pass  # it does not serve yet
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    try:
+        yield times
+    finally:
+        over.set()
+        thread.join(60)
+
+
+def seconds_of(stamp: str) -> float:
+    return dt.datetime.fromisoformat(stamp).timestamp()
+
+
+def seconds_to_ready(versions: list[Json]) -> float:
     """From the start of the process to the readiness of the pod, in whole seconds."""
     ready = next(version for version in versions if is_ready(version))
-    started = ready["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
     became = condition(ready, "Ready")
     assert became is not None
-    form = "%Y-%m-%dT%H:%M:%SZ"
-    return time.mktime(time.strptime(became["lastTransitionTime"], form)) - time.mktime(
-        time.strptime(started, form)
+    return seconds_of(became["lastTransitionTime"]) - seconds_of(
+        status(ready)["state"]["running"]["startedAt"]
     )
 
 
-def _stays_ready(pods: RealPods, pod: Json) -> None:
-    """The end of the boost restarts nothing."""
-    now = pods.get(_name(pod))
-    assert now["status"]["containerStatuses"][0]["restartCount"] == 0
-    assert is_ready(now)
+def answered_early(versions: list[Json], times: list[float]) -> int:
+    created = seconds_of(versions[0]["metadata"]["creationTimestamp"])
+    return sum(at < created + LOOK for at in times)

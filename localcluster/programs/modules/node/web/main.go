@@ -1,7 +1,7 @@
 // A service whose requests cost something: each uses a stated amount of CPU, by the clock of its thread, and its memory is
 // kept for a while after it was answered, as that of sessions is. At most two are worked on at a time, the others wait in
 // order, so that too many of them are slow, and not refused. `/ready` answers without work, and `/limits` with the limits
-// that Go's runtime sets itself. Like a JVM, the service may use CPU before it answers at all.
+// that Go's runtime sets itself.
 package main
 
 import (
@@ -23,11 +23,9 @@ func main() {
 	base := flag.Int("base", 16, "MiB of memory in any case")
 	memory := flag.Int("memory", 256, "KiB of memory of a request")
 	keep := flag.Duration("keep", 5*time.Second, "how long a request's memory is kept after the answer")
-	start := flag.Duration("start", 0, "CPU time before the service answers")
 	flag.Parse()
 
 	hold(*base << 20)
-	burn(*start)
 	working := make(chan struct{}, 2)
 	http.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("/limits", func(response http.ResponseWriter, _ *http.Request) {
