@@ -207,7 +207,7 @@ def _history(args: argparse.Namespace, now: Present) -> History:
 def _tried(args: argparse.Namespace, now: Present, history: History, folder: Path) -> InitResult:
     """Simulate, choose and write."""
     learnt, recent = _fit(now, history), history.last(args.days * DAY)
-    candidates = drafts(now, learnt, (args.min_replicas, args.max_replicas))
+    candidates = drafts(now, learnt, (args.min_replicas, args.max_replicas), history.throttled_starts)
     work = Work(args.jobs, args.progress, prices_of(args))
     past = f"{seconds(history.length)} of history from {format_timestamp(history.start)} ({history.source})"
     heading = f"Written by hvpa init for {now.title} from {past}."

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from hvpa.api.objects.read_models import Container
 from hvpa.api.values.quantity import CPU, MEMORY, MIB, Resource, parse_cpu, parse_resource
 from hvpa.cli.input.files import value_at
+from hvpa.core.actuation.kubelet import RESTART
 from hvpa_lab.init.source.present import Present
 from hvpa_lab.simulate.history.fit import Fit
 from hvpa_lab.simulate.history.pattern import quantile
@@ -33,6 +35,19 @@ FOLLOWS: Final = 0.2
 WEIGHT: Final = 50
 """The weight of all measurements in docs/joint-scaling.md: larger pods serve half of each relative increase."""
 _DIGITS: Final = 2
+BOOST: Final = 3
+"""Multiple of the CPU request during a start: the example of docs/startup-boost.md."""
+_THROTTLED: Final = 0.5
+"""Minimum share of the CPU periods in which starts are throttled, for a boost (issue 41)."""
+
+
+class ThrottledStart(NamedTuple):
+    """A container whose starts are throttled."""
+
+    share: float
+    """The median share of the CPU periods."""
+    obstacle: str
+    """Why it gets no boost, in words; empty if it gets a boost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +77,17 @@ class Draft:
     with_memory: bool
     stabilization: int
     """Seconds before replicas are removed."""
+    starts: Mapping[str, ThrottledStart]
+    """The containers whose starts are throttled."""
+
+    @property
+    def boosts(self) -> list[dict[str, Any]]:
+        """`spec.startupBoost`."""
+        return [
+            {"container": name, "cpu": {"factor": BOOST}}
+            for name, start in self.starts.items()
+            if not start.obstacle
+        ]
 
     @property
     def name(self) -> str:
@@ -69,12 +95,19 @@ class Draft:
         return "Hvpa" if self.target is None else f"Hvpa, {self.target} percent"
 
 
-def drafts(present: Present, fit: Fit, replicas: tuple[int | None, int | None]) -> list[Draft]:
-    """The Hvpas to try, by their targets; `replicas` are the minimum and maximum from the user, if given."""
+def drafts(
+    present: Present,
+    fit: Fit,
+    replicas: tuple[int | None, int | None],
+    throttled: Mapping[str, float] = {},
+) -> list[Draft]:
+    """The Hvpas to try, by their targets; `replicas` are the minimum and maximum from the user, if given, and
+    `throttled` are the history's throttled starts."""
     least, most = _replicas(present, replicas)
+    starts = _starts(present, throttled)
     if most is None:
-        return [_draft(present, fit, None, (least, least))]
-    return [_draft(present, fit, target, (least, most)) for target in _targets(present)]
+        return [_draft(present, fit, None, (least, least), starts)]
+    return [_draft(present, fit, target, (least, most), starts) for target in _targets(present)]
 
 
 def _replicas(present: Present, given: tuple[int | None, int | None]) -> tuple[int, int | None]:
@@ -112,7 +145,13 @@ def _metrics(present: Present) -> list[Mapping[str, Any]]:
     return [] if present.hpa is None else list(present.hpa.spec.get("metrics") or ())
 
 
-def _draft(present: Present, fit: Fit, target: int | None, replicas: tuple[int, int]) -> Draft:
+def _draft(
+    present: Present,
+    fit: Fit,
+    target: int | None,
+    replicas: tuple[int, int],
+    starts: Mapping[str, ThrottledStart],
+) -> Draft:
     least, most = replicas
     low, high = quantile(fit.load, LOW), max(fit.load)
     with_memory = target is not None and _memory_follows(fit, high)
@@ -141,7 +180,29 @@ def _draft(present: Present, fit: Fit, target: int | None, replicas: tuple[int, 
         },
         with_memory=with_memory,
         stabilization=300 if window is None else int(window),
+        starts=starts,
     )
+
+
+def _starts(present: Present, throttled: Mapping[str, float]) -> dict[str, ThrottledStart]:
+    """The containers with a CPU request and limit whose starts are throttled."""
+    policies, starts = _policies(present), {}
+    for container in present.workload.spec.template.spec.containers:
+        name, size = container.name, present.containers[container.name]
+        limit, share = size.limits.get(CPU), throttled.get(name, 0.0)
+        if share >= _THROTTLED and limit and size.requests.get(CPU, limit):
+            starts[name] = ThrottledStart(share, _obstacle(present, container, policies[name]))
+    return starts
+
+
+def _obstacle(present: Present, container: Container, policy: Mapping[str, Any]) -> str:
+    if not present.in_place:
+        return "the Hvpa does not resize pods in place"
+    if policy.get("controlledValues") == "RequestsOnly":
+        return "controlledValues is RequestsOnly: its limit would stay"
+    if any(rule.resource_name == CPU and rule.restart_policy == RESTART for rule in container.resize_policy):
+        return "a resize of its CPU restarts it"
+    return ""
 
 
 def _memory_follows(fit: Fit, high: float) -> bool:

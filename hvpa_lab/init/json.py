@@ -66,6 +66,7 @@ def _history(result: InitResult) -> Json:
         "daily": shape.is_daily,
         "explainedByHour": shape.explained,
         "hours": {str(hour): value for hour, value in shape.hours.items()},
+        "throttledStarts": dict(history.throttled_starts),
     }
 
 
@@ -112,4 +113,5 @@ def _draft(draft: Draft) -> Json:
         "maxReplicas": draft.max_replicas,
         "containers": dict(bounds),
         "basePerReplica": dict(draft.base),
+        "startupBoost": list[Json](draft.boosts),
     }

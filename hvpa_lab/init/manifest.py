@@ -30,6 +30,7 @@ def manifest(present: Present, fit: Fit, draft: Draft, heading: str, why_target:
     lines.field(1, "targetRef", reference)
     lines.field(1, "blend", "Trajectory", "a fixed combination of replicas and size for each level of demand")
     lines.field(1, "updateStrategy", {"type": _strategy(present)}, _why_strategy(present))
+    _boosts(lines, draft)
     if draft.target is not None:
         _hpa(lines, present, draft, why_target)
     _vpa(lines, present, fit, draft)
@@ -57,6 +58,16 @@ def _why_strategy(present: Present) -> str:
     if present.in_place:
         return f"Kubernetes 1.{present.minor} resizes pods in place"
     return f"Kubernetes 1.{present.minor} replaces pods for another size; from 1.33 on it resizes them"
+
+
+def _boosts(lines: Lines, draft: Draft) -> None:
+    if draft.boosts:
+        lines.add(1, "startupBoost:")
+    for boost in draft.boosts:
+        lines.item(2, "container", boost["container"])
+        share = draft.starts[boost["container"]].share
+        why = f"its starts were throttled in {share:.0%} of their CPU periods (docs/startup-boost.md)"
+        lines.field(3, "cpu", boost["cpu"], why)
 
 
 def _hpa(lines: Lines, present: Present, draft: Draft, why_target: str) -> None:

@@ -51,6 +51,16 @@ def _learnt(result: InitResult) -> list[str]:
     lines = ["Findings"]
     for name, usage in fit.containers.items():
         lines += [f"  {name}: {text}" for text in _usage(usage, is_cpu=fit.is_cpu)]
+    for name, start in result.trial.draft.starts.items():
+        boost = (
+            f"no startup boost, because {start.obstacle}"
+            if start.obstacle
+            else "the Hvpa has a startup boost"
+        )
+        lines.append(
+            f"  {name}: starts are throttled in {percent_of_share(start.share, 0)} percent of their CPU periods; "
+            f"{boost} (docs/startup-boost.md)"
+        )
     if shape.is_daily:
         lines.append(
             f"  daily load pattern: lowest about {shape.lowest:02}:00 ({shape.hours[shape.lowest]:.3g}), highest "

@@ -19,6 +19,8 @@ MEMORY_BASE, MEMORY_PER_UNIT = 40 * 2**20, 0.4 * 2**20
 POD_CPU: Final = 0.1
 """Cores that each pod requests."""
 MOST: Final = 12
+THROTTLED: Final = 0.9
+"""Share of the CPU periods in which a start is throttled."""
 
 
 def load(at: int) -> float:
@@ -62,6 +64,30 @@ def lines(end: int, days: int = DAYS) -> Iterator[str]:
         yield f'http_requests_total{{namespace="shop",service="web"}} {total:.3f} {at}'
 
 
+def starts(end: int, days: int = DAYS) -> Iterator[str]:
+    """The starts of the pods: each is throttled in most of its CPU periods until it is ready, and never after that; it
+    loses readiness again after five minutes. Another workload's pods start at the same times and are not throttled."""
+    rows = _rows(end, days)
+    begins = sorted(
+        (pod, at - EVERY // 2)
+        for (_, before), (at, count) in zip([(0, 0), *rows], rows, strict=False)
+        for pod in range(before, count)
+    )
+    app = 'container="app",image="web"'
+    metrics: tuple[tuple[str, str, Start], ...] = (
+        ("container_cpu_cfs_throttled_periods_total", app, lambda begin, age, share: share * 10 * EVERY // 2),
+        ("container_cpu_cfs_periods_total", app, lambda begin, age, share: age * 10),
+        ("container_start_time_seconds", app, lambda begin, age, share: begin),
+        ("kube_pod_status_ready", 'condition="true"', lambda begin, age, share: EVERY // 2 < age < 300),
+    )
+    for metric, labels, value in metrics:
+        for name, share in (("web-5c7", THROTTLED), ("other", 0)):
+            for pod, begin in begins:
+                for age in range(EVERY // 2, 301, EVERY):
+                    sample = value(begin, age, share)
+                    yield f'{metric}{{namespace="shop",pod="{name}-{pod}",{labels}}} {sample:.0f} {begin + age}'
+
+
 def recorded(end: int, days: int = DAYS) -> Iterator[str]:
     """The same in the form of recording rules, with the names of docs/init.md."""
     rows = _rows(end, days)
@@ -91,6 +117,8 @@ def without(samples: Iterable[str], begin: int, end: int) -> Iterator[str]:
     return (sample for sample in samples if not begin <= int(sample.rpartition(" ")[2]) < end)
 
 
+Start = Callable[[int, int, float], float]
+"""A sample of a pod that starts, by the time when it began, its age, and the share of throttled periods."""
 Value = Callable[[int, int, float], float]
 """A sample of a pod, by the time, the replicas, and the sample before it."""
 

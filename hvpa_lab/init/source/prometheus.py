@@ -27,6 +27,7 @@ from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.answers import (
     LOAD,
     REQUIRED,
+    STARTS,
     PrometheusSeries,
     history_of,
     merged,
@@ -60,6 +61,20 @@ sum by (container) (
   * on (namespace, pod) group_left ()
   {pods}
 )"""
+_THROTTLED: Final = """
+avg by (container) (
+  max by (namespace, pod, container) (
+    container_cpu_cfs_throttled_periods_total{containers} / (container_cpu_cfs_periods_total{containers} > 0)
+    and time() - container_start_time_seconds{containers} < 300
+  )
+  * on (namespace, pod) group_left ()
+  {pods}
+  unless on (namespace, pod)
+  kube_pod_status_ready{namespace="$namespace", condition="true"} == 1
+)"""
+"""The share of its CPU periods in which a container was throttled, while it is younger than five minutes and its pod is
+not ready. The counters begin at 0 with the container. All three metrics have the same labels, among them the
+container's ID: Prometheus finds the metrics of a container that has ended for five minutes."""
 _CONTAINERS: Final = '{namespace="$namespace", container!="", container!="POD"}'
 _CPU: Final = "container_cpu_usage_seconds_total"
 _MEMORY: Final = "container_memory_working_set_bytes"
@@ -109,6 +124,7 @@ def standard(kind: str) -> dict[str, str]:
         "cpu": used(f"rate({_CPU}{_CONTAINERS}[{RATE}])"),
         "memory": used(f"{_MEMORY}{_CONTAINERS}"),
         "replicas": replicas,
+        STARTS: _THROTTLED.replace("{containers}", _CONTAINERS).replace("{pods}", pods).strip(),
     }
 
 
@@ -140,13 +156,15 @@ def _metrics(kind: str) -> tuple[str, ...]:
 def expressions(present: Present, queries: Mapping[str, str]) -> dict[str, str]:
     """The expressions of this workload: the user's own replace the standard expressions.
 
-    `$namespace`, `$name` and `$kind` are replaced by the workload's.
+    `$namespace`, `$name` and `$kind` are replaced by the workload's. If the user's own expression replaces `cpu`,
+    `starts` is left out, because it may need other labels too.
     """
     kind = present.workload.kind
+    texts = {**standard(kind), **queries}
+    if "cpu" in queries:
+        del texts[STARTS]
     values = {"namespace": quoted(present.namespace), "name": quoted(present.name), "kind": kind}
-    return {
-        name: Template(text).safe_substitute(values) for name, text in {**standard(kind), **queries}.items()
-    }
+    return {name: Template(text).safe_substitute(values) for name, text in texts.items()}
 
 
 def read_queries(path: Path) -> dict[str, str]:

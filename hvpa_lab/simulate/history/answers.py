@@ -1,5 +1,5 @@
 """Reads a workload's history from Prometheus' responses to range queries: an expression each for `cpu`, `memory`,
-`replicas` and, if the load is known, `load`.
+`replicas` and, if known, `load` and `starts`.
 
 Values that are NaN or infinite count as missing. The history has a row for each time at which all expressions have a
 value; other times are gaps.
@@ -7,6 +7,7 @@ value; other times are gaps.
 
 from __future__ import annotations
 
+import statistics
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -19,13 +20,15 @@ from hvpa_lab.simulate.history.record import History, Used
 from hvpa_lab.simulate.history.table import UsageShare
 from hvpa_lab.simulate.load.series import LATEST, RecordedSeries, gaps, problem_of
 
-CPU, MEMORY, REPLICAS, LOAD = "cpu", "memory", "replicas", "load"
+CPU, MEMORY, REPLICAS, LOAD, STARTS = "cpu", "memory", "replicas", "load", "starts"
 REQUIRED: Final = (CPU, MEMORY, REPLICAS)
 CONTAINER: Final = "container"
 _SHOWN: Final = 300
 """Maximum length of an error message of Prometheus in our message."""
 _SOME: Final = 0.5
 """Minimum share of the times with usage at which the load must have a value."""
+_FEWEST_STARTS: Final = 2
+"""Minimum number of values of starting containers: a single start may be an exception."""
 
 
 class PrometheusSeries(NamedTuple):
@@ -101,15 +104,15 @@ def merged(chunks: Iterable[Sequence[PrometheusSeries]]) -> list[PrometheusSerie
 
 
 def missing_expressions(answers: Mapping[str, Sequence[PrometheusSeries]]) -> list[str]:
-    """The names of the expressions without any value."""
-    return [name for name, all_series in answers.items() if not all_series]
+    """The names of the expressions without any value, except `starts`, which may have none."""
+    return [name for name, all_series in answers.items() if not all_series and name != STARTS]
 
 
 def history_of(
     source: str, answers: Mapping[str, Sequence[PrometheusSeries]], shares: Mapping[str, UsageShare]
 ) -> History:
-    """The history in the responses, none of which is empty. `shares` has each container of the workload, with its
-    assumed part of usage if CPU or memory have one series for the whole pod. Raises ScenarioError."""
+    """The history in the responses, of which only `starts` may be empty. `shares` has each container of the workload,
+    with its assumed part of usage if CPU or memory have one series for the whole pod. Raises ScenarioError."""
     notes: list[str] = []
     replicas = _single(REPLICAS, answers[REPLICAS])
     usage = {name: _by_container(name, answers[name], shares, notes) for name in (CPU, MEMORY)}
@@ -146,7 +149,17 @@ def history_of(
         columns,
         None if load is None else array("d", (load[time] for time in times)),
         (*notes, *gaps(record)),
+        _throttled(answers.get(STARTS, ())),
     )
+
+
+def _throttled(all_series: Sequence[PrometheusSeries]) -> dict[str, float]:
+    """The median of `starts` by container. Example: 0.5 of 0.4, 0.5 and 0.9."""
+    return {
+        series.labels[CONTAINER]: statistics.median(series.values.values())
+        for series in all_series
+        if CONTAINER in series.labels and len(series.values) >= _FEWEST_STARTS
+    }
 
 
 def _single(name: str, all_series: Sequence[PrometheusSeries]) -> Mapping[float, float]:

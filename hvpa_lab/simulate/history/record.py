@@ -6,7 +6,7 @@ import datetime as dt
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hvpa_lab.simulate.load.series import RecordedSeries
@@ -39,6 +39,8 @@ class History:
     """None if no load was recorded."""
     notes: tuple[str, ...] = ()
     """Notes for the user."""
+    throttled_starts: Mapping[str, float] = field(default_factory=dict)
+    """By container: the median share of the CPU periods in which its starts were throttled, if known."""
 
     def record(self, values: array[float]) -> RecordedSeries:
         """A `RecordedSeries` of these values, without line numbers."""

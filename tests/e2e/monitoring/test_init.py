@@ -49,7 +49,8 @@ Init = Callable[..., subprocess.CompletedProcess[str]]
 def server(prometheus: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """A Prometheus with two weeks of the shop that end ten minutes ago."""
     server = Prometheus(tmp_path_factory.mktemp("prometheus"), programs=prometheus)
-    server.backfill(history.lines(int(time.time()) // 120 * 120 - 600))
+    end = int(time.time()) // 120 * 120 - 600
+    server.backfill([*history.lines(end), *history.starts(end)])
     with server:
         yield server
 
@@ -102,6 +103,7 @@ def test_two_weeks_become_an_hvpa_and_a_scenario_that_says_the_same(init: Init, 
     assert report["history"]["seconds"] > 13.9 * 86400
     assert (report["fit"]["isPoor"], report["history"]["daily"], report["doubts"]) == (False, True, [])
     assert report["workload"]["scaledBy"] == "HPA web"
+    assert report["history"]["throttledStarts"] == {"app": pytest.approx(history.THROTTLED)}
     scenario = tmp_path / "out" / "scenario.yaml"
     command = [sys.executable, "-m", "hvpa", "simulate", str(scenario), "-o", "json"]
     simulated = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)

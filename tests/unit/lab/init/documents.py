@@ -11,6 +11,8 @@ from tests.unit.cli.support import Doc
 START = 1_767_571_200  # 2026-01-05T00:00:00Z
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 APP = {"name": "app", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "3Gi"}}}
+LIMITED = {"name": "app", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "2"}}}
+"""A container whose CPU is limited."""
 
 
 def meta(name: str = "web", **more: Any) -> Doc:

@@ -18,7 +18,7 @@ from hvpa_lab.init.source.present import Present, TargetName, present
 from hvpa_lab.simulate.history.fit import fit
 from hvpa_lab.simulate.history.record import History
 from tests.unit.cli.support import Doc
-from tests.unit.lab.init.documents import APP, CPU_70, hpa, keda, resource, vpa, workload
+from tests.unit.lab.init.documents import APP, CPU_70, LIMITED, hpa, keda, resource, rollout, vpa, workload
 from tests.unit.lab.simulate.history.build import history
 
 NOTHING = (None, None)
@@ -181,6 +181,55 @@ def test_the_behavior_and_its_window_are_taken_over() -> None:
 def test_pods_are_resized_where_the_api_server_can(minor: int | None, strategy: str) -> None:
     now = found(hpa(CPU_70), minor=minor)
     assert spec_of(now, made(hpa(CPU_70))[0])["updateStrategy"] == {"type": strategy}
+
+
+BOOST = [{"container": "app", "cpu": {"factor": 3}}]
+CPU_RESTARTS = {**LIMITED, "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}
+MEMORY_RESTARTS = {
+    **LIMITED,
+    "resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
+}
+REQUESTS_ONLY = vpa("Off", {"containerName": "app", "controlledValues": "RequestsOnly"})
+
+
+def limited(**resources: Doc) -> Doc:
+    return workload({"name": "app", "resources": {"limits": {"cpu": "1"}, **resources}})
+
+
+@pytest.mark.parametrize(
+    ("documents", "minor", "share", "boosts", "obstacles"),
+    [
+        pytest.param([workload(LIMITED)], 33, 0.5, BOOST, [""], id="half of the periods"),
+        pytest.param([limited()], 33, 1.0, BOOST, [""], id="the limit is the request"),
+        pytest.param([workload(MEMORY_RESTARTS)], 33, 1.0, BOOST, [""], id="memory restarts it"),
+        pytest.param([workload(LIMITED)], 33, 0.49, [], [], id="less than half"),
+        pytest.param([workload(LIMITED)], 33, None, [], [], id="no starts seen"),
+        pytest.param([workload(APP)], 33, 1.0, [], [], id="no CPU limit"),
+        pytest.param([limited(requests={"cpu": "0"})], 33, 1.0, [], [], id="no CPU request"),
+        pytest.param(
+            [workload(LIMITED)], 32, 1.0, [], ["the Hvpa does not resize pods in place"], id="Kubernetes 1.32"),
+        pytest.param([workload(CPU_RESTARTS)], 33, 1.0, [], ["a resize of its CPU restarts it"], id="restart"),
+        pytest.param(
+            [workload(LIMITED), REQUESTS_ONLY], 33, 1.0, [],
+            ["controlledValues is RequestsOnly: its limit would stay"], id="RequestsOnly"),
+    ],
+)  # fmt: skip
+def test_throttled_starts_get_a_boost(
+    documents: list[Doc], minor: int, share: float | None, boosts: list[Doc], obstacles: list[str]
+) -> None:
+    now = present(documents, None, "shop", minor)
+    (draft,) = drafts(now, fit(history()), NOTHING, {} if share is None else {"app": share})
+    assert spec_of(now, draft).get("startupBoost", []) == draft.boosts == boosts
+    assert [start.obstacle for start in draft.starts.values()] == obstacles
+
+
+def test_a_custom_kind_gets_a_boost_too() -> None:
+    custom = rollout()
+    custom["spec"]["template"]["spec"]["containers"] = [LIMITED]
+    now = present([custom], None, "shop", None)
+    (draft,) = drafts(now, fit(history()), NOTHING, {"app": 1.0})
+    spec = spec_of(now, draft)
+    assert (spec["updateStrategy"], spec["startupBoost"]) == ({"type": "InPlace"}, BOOST)
 
 
 def test_todays_configuration_as_a_policy() -> None:

@@ -27,13 +27,17 @@ from hvpa_lab.simulate.history.table import read_history
 from hvpa_lab.simulate.scenario.documents import read_documents as read_yaml
 from hvpa_lab.simulate.scenario.read import load_scenario
 from tests.unit.cli.support import Doc
-from tests.unit.lab.init.documents import CPU_70, hpa, keda, resource, usage, vpa, workload
+from tests.unit.lab.init.documents import CPU_70, LIMITED, hpa, keda, resource, usage, vpa, workload
 
 BEHAVIOR: Final = {"scaleDown": {"stabilizationWindowSeconds": 60, "policies": [
     {"type": "Pods", "value": 1, "periodSeconds": 60}]}}  # fmt: skip
 POLICY: Final = {"containerName": "app", "minAllowed": {"cpu": "50m"}, "controlledResources": ["cpu"]}
+CPU_STAYS: Final = {"resourceName": "cpu", "restartPolicy": "NotRequired"}
 SOUND: Final[list[Doc]] = [
-    workload(strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": "25%"}}),
+    workload(
+        {**LIMITED, "resizePolicy": [CPU_STAYS]},
+        strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": "25%"}},
+    ),
     hpa(CPU_70, resource("memory", averageValue="1Gi"), behavior=BEHAVIOR),
     vpa("Recreate", POLICY, minReplicas=1),
     keda(minReplicaCount=1),
@@ -71,7 +75,7 @@ def make(documents: list[Doc]) -> None:
         now = documents_present(read_documents(str(folder / "shop.json")), None, None, 33)
         history = read_history("usage.csv", PAST, now.shares())
         learnt = fit(history)
-        draft = drafts(now, learnt, (None, None))[0]
+        draft = drafts(now, learnt, (None, None), {"app": 0.5})[0]
         text = manifest(now, learnt, draft, "", "why")
         (folder / MANIFEST).write_text(text)
         (folder / "load.csv").write_text(load_csv(history, learnt))

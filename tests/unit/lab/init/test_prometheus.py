@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,9 +22,10 @@ from hvpa.cli.errors import CommandError
 from hvpa_lab.init.source.present import TargetName, present
 from hvpa_lab.init.source.prometheus import expressions, quoted, read_queries, spans, standard
 from tests.unit.cli.api_server import Responder, listening
+from tests.unit.cli.schema import check, schema_of
 from tests.unit.cli.support import Ran, Shell
 from tests.unit.lab.init.conftest import Init
-from tests.unit.lab.init.documents import CPU_70, START, hpa, load_at, rollout, workload
+from tests.unit.lab.init.documents import APP, CPU_70, LIMITED, START, hpa, load_at, rollout, workload
 
 END = "2026-01-07T00:00:00Z"
 FLAGS = ("--since", "2d", "--step", "5m", "--now", END)
@@ -38,7 +40,7 @@ class Fake:
     wait: float = 0.0
     quick: int = 0
     """So many answers come without the wait."""
-    empty: set[str] = field(default_factory=set)
+    empty: set[str] = field(default_factory=lambda: {"starts"})
     labels: dict[str, list[str]] = field(default_factory=dict)
     """By metric: the labels of its series; a metric in a selector that is not here has none."""
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
@@ -52,13 +54,18 @@ class Fake:
         kind = _kind(form["query"])
         start, end, step = (int(float(form[name])) for name in ("start", "end", "step"))
         values = [[at, str(_value(kind, at))] for at in range(start, end + 1, step)]
-        metric = {"container": "app"} if kind in ("cpu", "memory") else {}
+        metric = {"container": "app"} if kind in ("cpu", "memory", "starts") else {}
         result = [] if kind in self.empty else [{"metric": metric, "values": values}]
         return {"resultType": "matrix", "result": result}
 
 
 def _kind(query: str) -> str:
-    names = {"container_cpu": "cpu", "container_memory": "memory", "kube_deployment": "replicas"}
+    names = {
+        "_cfs_": "starts",
+        "container_cpu": "cpu",
+        "container_memory": "memory",
+        "kube_deployment": "replicas",
+    }
     return next((kind for name, kind in names.items() if name in query), "load")
 
 
@@ -70,6 +77,7 @@ def _value(kind: str, at: int) -> float:
         "memory": (400 * count + 2 * units) * 2**20,
         "replicas": count,
         "load": units,
+        "starts": 0.5 + at // 300 % 3 / 10,
     }[kind]
 
 
@@ -101,7 +109,9 @@ def url(fake: Fake) -> Iterator[str]:
 @pytest.fixture
 def asked(init: Init, url: str) -> Callable[..., Ran]:
     """Runs `hvpa init` on the server."""
-    return lambda *flags, at=url: init([workload(), hpa(CPU_70)], "--prometheus", at, *FLAGS, *flags)
+    return lambda *flags, at=url, app=APP: init(
+        [workload(app), hpa(CPU_70)], "--prometheus", at, *FLAGS, *flags
+    )
 
 
 def test_the_history_is_what_was_answered_day_by_day(asked: Callable[..., Ran], fake: Fake) -> None:
@@ -128,6 +138,7 @@ def test_the_users_expressions_stand_for_the_workload(
         {"cpu": 'container_cpu:rate{ns="$namespace", app="$name", kind="$kind", r=~"a$"}'}, "q.yaml"
     )
     assert asked("--queries", queries, "--load", "load").code == 0
+    assert "starts" not in {_kind(form["query"]) for _, form in fake.asked}, "it may need other labels too"
     assert {form["query"] for _, form in fake.asked if _kind(form["query"]) == "cpu"} == {
         'container_cpu:rate{ns="shop", app="web", kind="Deployment", r=~"a$"}'
     }
@@ -143,6 +154,39 @@ def test_the_token_is_sent(asked: Callable[..., Ran], fake: Fake, shell: Shell) 
     )
     assert set(fake.headers) == {None, "Bearer secret"}
     assert "absent can't be read" in asked("--prometheus-token", "absent").err
+
+
+def test_throttled_starts_become_a_boost(asked: Callable[..., Ran], fake: Fake, shell: Shell) -> None:
+    fake.empty = set()
+    ran = asked("--kubernetes", "1.33", "-o", "json", app=LIMITED)
+    check(ran.json, schema_of("init"))
+    boosts = [{"container": "app", "cpu": {"factor": 3}}]
+    assert (ran.json["history"]["throttledStarts"], ran.json["hvpa"]["startupBoost"]) == (
+        {"app": pytest.approx(0.6)}, boosts,
+    )  # fmt: skip
+    path = shell.folder / "out" / "hvpa.yaml"
+    assert yaml.safe_load(path.read_text())["spec"]["startupBoost"] == boosts
+    assert (
+        "# its starts were throttled in 60% of their CPU periods (docs/startup-boost.md)" in path.read_text()
+    )
+    assert shell.run("validate", "-f", str(path)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("minor", "boost"),
+    [
+        ("1.33", "the Hvpa has a startup boost"),
+        ("1.32", "no startup boost, because the Hvpa does not resize pods in place"),
+    ],
+)
+def test_throttled_starts_are_a_finding(
+    asked: Callable[..., Ran], fake: Fake, minor: str, boost: str
+) -> None:
+    fake.empty = set()
+    finding = (
+        f"  app: starts are throttled in 60 percent of their CPU periods; {boost} (docs/startup-boost.md)"
+    )
+    assert finding in asked("--kubernetes", minor, app=LIMITED).out.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -202,7 +246,7 @@ def test_an_answer_that_is_none_is_one_line(
 
 
 def test_one_that_is_slow_or_not_there_is_code_3(asked: Callable[..., Ran], fake: Fake, shell: Shell) -> None:
-    fake.wait, fake.quick = 2.5, 3
+    fake.wait, fake.quick = 2.5, 4
     ran = asked("--timeout", "1s")
     assert (ran.code, "did not answer within 1s to the query for " in ran.err) == (3, True), ran.err
     assert len(fake.asked) >= fake.quick, "a part of the history has arrived"

@@ -48,7 +48,7 @@ def test_answers_of_several_days_are_put_together() -> None:
         [PrometheusSeries({"a": "1"}, {60.0: 2.0})],
     ]
     assert merged(chunks) == [PrometheusSeries({"a": "1"}, {0.0: 1.0, 60.0: 2.0})]
-    assert missing_expressions({"cpu": merged(chunks), "memory": merged([])}) == ["memory"]
+    assert missing_expressions({"cpu": merged(chunks), "memory": [], "starts": []}) == ["memory"]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,16 @@ def test_a_row_is_a_time_at_which_all_is_known() -> None:
     assert (list(history.times), list(history.load or ())) == ([0, 60, 120, 300], [5, 6, 7, 8])
     assert list(history.containers["app"].memory) == [10, 20, 30, 40]
     assert history.notes == ("it: no values for 3m from 1970-01-01T00:02:00Z; held at 3",)
+
+
+def test_throttled_starts_are_the_median_of_two_or_more_values() -> None:
+    starts = [
+        *one({0.0: 0.4, 60.0: 0.9, 600.0: 0.5}, container="app"),
+        *one({0.0: 1.0}, container="rare"),
+        *one({0.0: 1.0, 60.0: 1.0}),
+    ]
+    answers = {"cpu": one(SOME), "memory": one(SOME), "replicas": one(SOME), "starts": starts}
+    assert history_of("it", answers, ONE).throttled_starts == {"app": 0.5}
 
 
 def test_containers_share_what_is_not_told_apart() -> None:
