@@ -243,7 +243,10 @@ def creation_changes(
     if states.problem is not None and states.target is not None:
         return {}
     known = dict(states.creation_sizes)
-    if states.spec.mode != "Apply":  # nobody would end boosts of new pods
+    if states.spec.mode != "Apply":
+        if not states.spec.startup_boost:
+            return {}
+        # nobody would end boosts of new pods
         boosted, usual = [
             _wanted_entries(clock, states, desired, resizing, boosts=has) for has in (True, False)
         ]

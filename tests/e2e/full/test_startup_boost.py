@@ -3,6 +3,8 @@ keep from running is created, and runs, without it."""
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from localcluster.client.api import Json, KubeApi, wait_for
@@ -39,6 +41,7 @@ def start(api: KubeApi, namespace: str, cpu: str = "600m") -> None:
         )
     )
     wait_for(lambda: entry(api, namespace) == f"web; app {cpu}: :", TIMEOUT, "an entry")
+    time.sleep(2)  # the API server's policies look at a copy
 
 
 def entry(api: KubeApi, namespace: str) -> str:
