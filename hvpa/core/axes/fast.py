@@ -83,10 +83,10 @@ class FastRaises:
 
     def _has_just_started(self, pod: Pod, observation: ScalableState) -> bool:
         """Whether samples of the pod may be from its start, and containers have more CPU for that."""
-        ready = condition(pod.status.conditions, "Ready")
-        longest = max([boost.after for boost in observation.spec.startup_boost], default=None)
-        if longest is None or ready is None:
+        ready, boosts = condition(pod.status.conditions, "Ready"), observation.spec.startup_boost
+        if not boosts or ready is None:
             return False
+        longest = max(boost.after for boost in boosts)
         return self._clock.held_until(ready.last_transition_time, longest + METRIC_WINDOW) is not None
 
     def need(self, item: ContainerResource, target: int) -> Need | None:

@@ -15,6 +15,7 @@ from msgspec import structs
 from builders.build import (
     NOW,
     at,
+    condition,
     container,
     decided,
     hvpa,
@@ -372,6 +373,18 @@ def test_a_refused_boost_says_nothing_about_the_size() -> None:
 
 
 # --- capacity of nobody ----------------------------------------------------------------------------------------------
+def test_other_containers_count_as_they_are() -> None:
+    both = [container(requests=BOOSTED), container("side", requests={"cpu": "100m", "memory": "1Gi"})]
+    template = [container(requests=REQUESTS), both[1]]
+    own = hvpa(
+        {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]},
+        size_status(1, {}),
+    )
+    young = pod("web-1", containers=both, change={"status": {"startTime": stamp(at(seconds=-9))}})
+    seen = scalable(objects(own, workload(1, containers=template), None, vpa({"app": REQUESTS}), [young]))
+    assert (seen.pods.boosted, seen.pods.unlike) == (1, {})
+
+
 def test_decisions_see_pods_without_their_boosts() -> None:
     own = hvpa(
         {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]},
@@ -392,16 +405,23 @@ def test_decisions_see_pods_without_their_boosts() -> None:
     assert without.pods.boosted == 0
 
 
-def scaled(utilization: int, desired: int, boost: bool, blend: str = "Additive") -> int:
+def scaled(
+    utilization: int, desired: int, boost: bool, blend: str = "Additive", used: str = "800m", of: str = ""
+) -> int:
     """How many replicas 4 ready pods become that request 1 core each, with a target of 50 percent. Two of them, which
     started a minute ago, have 3 cores for their start, which the HPA knows."""
-    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
-    used = {"name": "cpu", "current": {"averageUtilization": utilization, "averageValue": "800m"}}
+    name = {"name": "cpu", **({"container": of} if of else {})}
+    kind, field = ("ContainerResource", "containerResource") if of else ("Resource", "resource")
+    target = {"type": "Utilization", "averageUtilization": 50}
+    current = {"averageUtilization": utilization, "averageValue": used}
     measured = build_hpa(
         desired,
         change={
-            "spec": {"maxReplicas": 20, "metrics": [{"type": "Resource", "resource": cpu}]},
-            "status": {"currentReplicas": 4, "currentMetrics": [{"type": "Resource", "resource": used}]},
+            "spec": {"maxReplicas": 20, "metrics": [{"type": kind, field: {**name, "target": target}}]},
+            "status": {
+                "currentReplicas": 4,
+                "currentMetrics": [{"type": kind, field: {**name, "current": current}}],
+            },
         },
     )
     spec = {
@@ -415,8 +435,8 @@ def scaled(utilization: int, desired: int, boost: bool, blend: str = "Additive")
     size = BOOSTED if boost else REQUESTS
     new = [starting(f"new-{number}", size, 60, ready=True, changed=45) for number in range(2)]
     own = hvpa(spec, size_status(4, {"app": SIZE}, at(hours=-1)))
-    target = workload(4, containers=[container(requests=REQUESTS)])
-    outcome = decided(objects(own, target, measured, vpa({"app": REQUESTS}), [*old, *new]))
+    present = workload(4, containers=[container(requests=REQUESTS)])
+    outcome = decided(objects(own, present, measured, vpa({"app": REQUESTS}), [*old, *new]))
     assert outcome.replicas is not None
     return outcome.replicas.target
 
@@ -427,11 +447,12 @@ def test_a_boost_changes_no_count(blend: str) -> None:
     without = scaled(80, 7, boost=False, blend=blend)
     assert without == 7
     assert scaled(40, 4, boost=True, blend=blend) == without
+    assert scaled(40, 4, boost=True, blend=blend, of="app") == without
 
 
 def test_a_boost_holds_scaling_in() -> None:
-    assert scaled(20, 2, boost=False) < 4
-    assert scaled(20, 2, boost=True) >= 4
+    assert scaled(20, 2, boost=False, used="200m") == 2
+    assert scaled(10, 1, boost=True, used="200m") == 4
 
 
 def test_a_pod_that_has_been_larger_for_long_counts_as_it_is() -> None:
@@ -449,6 +470,20 @@ def test_a_pod_that_has_been_larger_for_long_counts_as_it_is() -> None:
 def test_a_pod_in_its_start_follows_another_size() -> None:
     smaller = {"requests": {"cpu": "500m", "memory": "1Gi"}}
     assert resized(boosted([starting()], size=smaller)) == {"web-1": {"requests": {"cpu": "1500m"}}}
+
+
+def test_an_end_that_is_refused_stays_visible() -> None:
+    body = {"metadata": {"uid": "web-1"}, "spec": {"containers": [{"name": "app", "resources": DOWN}]}}
+    refused = RefusedResize("web-1", body, "a webhook says no", NOW, of_start=True)
+    outcome = decided_for([starting(ready=True, changed=0)], refused_resizes=(refused,))
+    assert (outcome.resizes, actuation(outcome).resized, actuation(outcome).infeasible) == ((), "0/1", 1)
+    assert condition(outcome, "Ready").reason == "PodsNotResized"
+
+
+def test_a_pod_without_conditions_starts() -> None:
+    bare = starting(requests=REQUESTS)
+    bare = structs.replace(bare, status=structs.replace(bare.status, conditions=[]))
+    assert resized(boosted([bare])) == {"web-1": UP}
 
 
 @pytest.mark.parametrize("held", [{"updateMode": "Off"}, {"updateMode": "MaintenanceWindow"}])

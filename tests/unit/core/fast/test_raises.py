@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.build import NOW, at, container, decided, hvpa, merged, objects, vpa, workload
+from builders.build import NOW, at, container, decided, hvpa, merged, objects, stamp, vpa, workload
 from hvpa.api.hvpa.status import Axes, FailedChange, FastRaise, HvpaStatus, RolledBack, VerticalAxis
 from hvpa.core.model import FastUsage, PodUsage
 from tests.unit.core.actuation.sized_pods import resize_condition, running
@@ -256,3 +256,34 @@ def test_memory_is_at_most_max_allowed(most: str, wanted: int) -> None:
     policy = {"containerName": "app", "maxAllowed": {"memory": most}}
     vertical = {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [policy]}}}}}
     assert memory(950 * 10**6, change=vertical) == wanted * 10**6
+
+
+@pytest.mark.parametrize(("since", "wanted"), [(10, 1000), (50, 1715)])
+def test_samples_of_a_start_with_more_cpu_call_for_nothing(since: int, wanted: int) -> None:
+    """The pods became ready so many seconds ago, with a boost until 15 seconds after that."""
+    boost = {"startupBoost": [{"container": "app", "cpu": {"factor": 2}, "after": "15s"}]}
+    inputs = objects(
+        hvpa(merged(SPEC, boost)),
+        workload(2, containers=[container(requests=SIZE)]),
+        None,
+        vpa({"app": SIZE}),
+        [
+            running(
+                f"web-{index}",
+                SIZE,
+                change={
+                    "status": {
+                        "conditions": [
+                            {
+                                "type": "Ready",
+                                "status": "True",
+                                "lastTransitionTime": stamp(at(seconds=-since)),
+                            }
+                        ]
+                    }
+                },
+            )
+            for index in range(2)
+        ],
+    )
+    assert cpu(decided(replace(inputs, usage=usage(1200, 1200)), NOW)) == wanted
