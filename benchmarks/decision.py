@@ -28,9 +28,9 @@ from hvpa.api.hvpa.resource import read_hvpa
 from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Objects, Settings
-from hvpa.core.model import Event, FastUsage, MetricValue, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import Event, FastUsage, MetricValue, OwnedChange, PodCost, PodResize, WorkloadPatch
 from hvpa.core.values.memo import REMEMBERED
-from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges
+from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 
@@ -76,6 +76,11 @@ class MemoryCluster:
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """See the cluster port."""
         self.writes += len(resizes)
+        return ()
+
+    async def write_pod_costs(self, hvpa: Meta, costs: Sequence[PodCost]) -> Sequence[WriteError]:
+        """See the cluster port."""
+        self.writes += len(costs)
         return ()
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:

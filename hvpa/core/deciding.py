@@ -23,6 +23,7 @@ from hvpa.core.actuation.pods import (
     template_held,
 )
 from hvpa.core.actuation.refused import template_refusals
+from hvpa.core.actuation.removal import pod_costs
 from hvpa.core.actuation.rollouts import is_trial_after, next_step, with_record
 from hvpa.core.actuation.startup import Boosts
 from hvpa.core.actuation.trial import tried
@@ -41,6 +42,7 @@ from hvpa.core.model import (
     JointView,
     Observation,
     ObservedState,
+    PodCost,
     ReplicaView,
     ResourceRequirements,
     ScalableObservation,
@@ -126,12 +128,15 @@ def _basis(observation: ObservedState, desired: DesiredReplicas, bounds: Bounds)
 def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
     """Return the decision without what the present instant adds: `recheck_after`, and the Events of a step."""
     parts, patch, view = DecisionParts(), None, None
+    costs: tuple[PodCost, ...] = ()
     context: GateContext | None = None
     if isinstance(observation, ScalableState):
         context = _context(clock, observation, observation.spec)
         parts = _parts(context, observation, _judge_axes(context, observation, desired, bounds), bounds)
         patch = _patch(context, observation, parts)
         parts = structs.replace(parts, judged_by=_judged_by(observation, parts, patch))
+        if context.applies and parts.desired_size is not None:
+            costs = pod_costs(context, observation, parts.desired_size, patch)
     axes, resizing = parts.axes, parts.resizing
     status = next_status(observation, clock, parts)
     if observation.workload is not None:
@@ -162,6 +167,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
         joint=axes.joint,
         called_for=axes.called_for,
         resizes=parts.resizes if applies else (),
+        costs=costs,
         creation_sizes=creation_changes(clock, observation, parts.desired_size, resizing),
         judged_by=parts.judged_by,
     )

@@ -36,6 +36,8 @@ T = TypeVar("T")
 FIELD_MANAGER = "hvpa"
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 """Annotation of the workload: the axes' times, the values set, and the targets they were blended from (DESIGN 8)."""
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+"""Annotation of a pod: of equally ready pods, a ReplicaSet deletes those with the lowest cost first (0 without it)."""
 MOST_RIVALS = 10
 """Maximum number of other Hvpas with the same target that a message names. A search may stop at one more."""
 TEMPLATE_HASH = "hvpa.autoscaling.k8s.io/template-hash"
@@ -456,6 +458,16 @@ class PodResize(msgspec.Struct, frozen=True, gc=False):
     """Whether it gives a pod more CPU for its start, or ends that."""
 
 
+class PodCost(msgspec.Struct, frozen=True, gc=False):
+    """A write of a pod's deletion cost, conditional on the pod's resource version."""
+
+    pod: str
+    uid: str
+    resource_version: str
+    cost: str | None
+    """The new value of the annotation; None removes it."""
+
+
 class Involved(msgspec.Struct, frozen=True, gc=False):
     """The object that an Event refers to, in the Hvpa's namespace."""
 
@@ -571,7 +583,7 @@ class JointView(Protocol):
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """The writes, and when to decide again. Order of writes: workload, status, `spec.replicas`, owned objects, events.
-    If pods are resized in place: status, sizes of new pods, workload, pods, then the rest."""
+    If pods are resized in place: status, sizes of new pods, deletion costs, workload, pods, then the rest."""
 
     status: HvpaStatus
     """The status once all writes have succeeded."""
@@ -608,6 +620,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The joint solution of both axes (`Trajectory` only)."""
     resizes: tuple[PodResize, ...] = ()
     """Pods to resize in place."""
+    costs: tuple[PodCost, ...] = ()
+    """Deletion costs of pods to write before the workload."""
     creation_sizes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     """Sizes of new pods to write, by owner; None to remove the entry."""
     reported: tuple[str, ...] = ()

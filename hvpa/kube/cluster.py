@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,12 +15,14 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.core.model import (
+    DELETION_COST,
     FIELD_MANAGER,
     Event,
     FastUsage,
     MetricValue,
     Objects,
     OwnedChange,
+    PodCost,
     PodResize,
     WorkloadPatch,
 )
@@ -56,11 +58,12 @@ from hvpa.reconcile.ports import (
 )
 
 V = TypeVar("V")
+W = TypeVar("W")
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _BY_KIND: Mapping[str, ApiResource[Any]] = {**WORKLOADS, HPAS.kind: HPAS, VPAS.kind: VPAS}
-RESIZES_AT_ONCE = 16
-"""Maximum concurrent resizes of a workload's pods."""
+PODS_AT_ONCE = 16
+"""Maximum concurrent writes to a workload's pods."""
 _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 NO_DRY_RUN = "does not support dry run"
 """The API server's message about a webhook with side effects (`NewDryRunUnsupportedErr` in apiserver/pkg/admission)."""
@@ -161,18 +164,7 @@ class KubeCluster:
         self._local.store(resource).put_own(replace(known, metadata=metadata, spec=spec), quiet=True)
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
-        left = iter(resizes)
-        failures: list[tuple[PodResize, WriteError]] = []
-
-        async def one_after_another() -> None:
-            for resize in left:
-                try:
-                    await self._resize(hvpa, resize)
-                except WriteError as error:
-                    failures.append((resize, error))
-
-        await asyncio.gather(*[one_after_another() for _ in range(min(RESIZES_AT_ONCE, len(resizes)))])
-        return failures
+        return await _in_parallel(partial(self._resize, hvpa), resizes)
 
     async def _resize(self, hvpa: Meta, resize: PodResize) -> None:
         """Resize a pod. A pod that was deleted, or replaced by another pod of the same name, is left to the watch."""
@@ -186,6 +178,16 @@ class KubeCluster:
                 return
             raise NotServed(NO_RESIZE) from error
         self._take(PODS, response)
+
+    async def write_pod_costs(self, hvpa: Meta, costs: Sequence[PodCost]) -> Sequence[WriteError]:
+        failures = await _in_parallel(partial(self._write_pod_cost, hvpa), costs)
+        return [error for _, error in failures if not isinstance(error, Conflict)]
+
+    async def _write_pod_cost(self, hvpa: Meta, cost: PodCost) -> None:
+        annotations = {DELETION_COST: cost.cost}
+        metadata = {"uid": cost.uid, "resourceVersion": cost.resource_version, "annotations": annotations}
+        response = await self._patch(hvpa, _path(PODS, hvpa, cost.pod), {"metadata": metadata}, MERGE_PATCH)
+        self._take(PODS, response, quiet=True)
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         try:
@@ -324,6 +326,23 @@ class KubeCluster:
             if isinstance(error, ApiError) and error.status == 409:
                 self.on_conflict()
             raise write_error(error, patched=verb != "apply") from error
+
+
+async def _in_parallel(
+    write: Callable[[W], Awaitable[None]], writes: Sequence[W]
+) -> list[tuple[W, WriteError]]:
+    """Make writes to pods, PODS_AT_ONCE at a time. Returns the failed writes with their errors."""
+    left, failures = iter(writes), list[tuple[W, WriteError]]()
+
+    async def one_after_another() -> None:
+        for one in left:
+            try:
+                await write(one)
+            except WriteError as error:
+                failures.append((one, error))
+
+    await asyncio.gather(*[one_after_another() for _ in range(min(PODS_AT_ONCE, len(writes)))])
+    return failures
 
 
 def _path(resource: ApiResource[Any], hvpa: Meta, name: str, subresource: str | None = None) -> str:

@@ -10,7 +10,16 @@ from typing import NamedTuple, Protocol
 from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta, Pod
-from hvpa.core.model import Event, FastUsage, MetricValue, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import (
+    Event,
+    FastUsage,
+    MetricValue,
+    Objects,
+    OwnedChange,
+    PodCost,
+    PodResize,
+    WorkloadPatch,
+)
 
 
 class Key(NamedTuple):
@@ -87,6 +96,10 @@ class Cluster(Protocol):
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """Resizes pods of the workload of `hvpa` in parallel. Returns the failed resizes with their errors. A pod that
         is gone is not a failure."""
+
+    async def write_pod_costs(self, hvpa: Meta, costs: Sequence[PodCost]) -> Sequence[WriteError]:
+        """Writes deletion costs of pods in parallel. Returns the errors. A pod that has changed meanwhile, or is gone,
+        is no error."""
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """Returns the last measured memory usage of the containers of the pods that the label selector matches, in

@@ -356,6 +356,7 @@ class Reconciler:
             observation, decision = await self._agreed(key, objects, observation, decision, check)
             self._records[key].begin_step(observation, decision)
             unsized = await self._write_status_and_sizes(key, objects.hvpa, decision)
+            await self._write_pod_costs(key, objects.hvpa, decision)
             refused = await self._send_patch(
                 key, objects.hvpa.metadata, decision, self._cluster.patch_workload
             )
@@ -384,6 +385,27 @@ class Reconciler:
             except _Failed as failed:
                 return failed
         return None
+
+    async def _write_pod_costs(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
+        """Writes deletion costs of pods. Nothing waits for them: without them, a ReplicaSet deletes pods by its own
+        rules. The first failure is reported by an Event."""
+        record, now = self._records[key], self._clock.now()
+        if not decision.costs or (record.costs_after is not None and now < record.costs_after):
+            return
+        errors = await self._cluster.write_pod_costs(hvpa.metadata, decision.costs)
+        is_first = record.add_costs(now, failed=bool(errors))
+        if not errors:
+            return
+        self._telemetry.write_failed(key, "WritePodCosts", "failed")
+        if not is_first:
+            log.debug("write failed", operation="WritePodCosts", error=str(errors[0]))
+            return
+        log.warning("write failed", operation="WritePodCosts", error=str(errors[0]))
+        why = f"podDeletionCost has no effect without the right to patch pods (config/deletion-cost): {errors[0]}"
+        if not isinstance(errors[0], Refused):
+            why = f"podDeletionCost has no effect for now: {errors[0]}"
+        event = Event("Warning", WRITE_FAILED, one_line(why, MAX_DESCRIPTION))
+        await self._cluster.record_event(hvpa.metadata, event)
 
     async def _resize_pods(self, key: Key, hvpa: HvpaObject, decision: Decision) -> ResizeFailures:
         """Resizes the pods. Returns the failed resizes with their errors."""
@@ -567,8 +589,8 @@ def _without_refused(observation: Observation, decision: Decision, refused: Refu
 
 def is_quiet(decision: Decision) -> bool:
     """Whether a decision requires no write, except possibly of the status."""
-    to_write = (decision.resizes, decision.creation_sizes, decision.owned, decision.events)
-    return decision.workload_patch is None and decision.scale_replicas is None and not any(to_write)
+    writes = (decision.resizes, decision.costs, decision.creation_sizes, decision.owned, decision.events)
+    return decision.workload_patch is None and decision.scale_replicas is None and not any(writes)
 
 
 def log_transitions(hvpa: HvpaObject, after: HvpaStatus) -> None:

@@ -52,6 +52,10 @@ class Record:
     """Recent demand by metrics, if pods are resized in place."""
     step: UnreportedStep | None = None
     """The step that is not reported yet."""
+    costs_failed: int = 0
+    """Number of failed writes of deletion costs in a row."""
+    costs_after: dt.datetime | None = None
+    """When deletion costs are written again after a failure."""
     is_judged: bool = False
     """The metrics that judge its canaries are read."""
     in_trial: bool = False
@@ -86,6 +90,13 @@ class Record:
         if len(left) < len(self.refused):
             self.refused = left
         return replace(objects, memory_use=self.memory_use, refused_resizes=self.refused)
+
+    def add_costs(self, now: dt.datetime, *, failed: bool) -> bool:
+        """Stores whether a write of deletion costs failed: the next is a minute later, then two, up to an hour. Returns
+        whether this is the first failure."""
+        self.costs_failed = self.costs_failed + 1 if failed else 0
+        self.costs_after = now + refusal_wait(self.costs_failed) if failed else None
+        return self.costs_failed == 1
 
     def add_refused(self, refused: Sequence[RefusedResize]) -> None:
         """Stores refusals. The same resize of a pod, refused again, counts once more."""

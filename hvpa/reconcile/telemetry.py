@@ -14,6 +14,7 @@ Operation = Literal[
     "Decide",
     "PatchWorkload",
     "WriteCreationSizes",
+    "WritePodCosts",
     "ResizePods",
     "PatchStatus",
     "WriteScaleReplicas",

@@ -128,6 +128,12 @@ class UpdateStrategy(SpecModel):
     """If set, HVPA tries a new size on some pods first. With Rollout, these are the first pods that the workload
     replaces; HVPA then pauses the rollout."""
 
+    pod_deletion_cost: Literal["Never", "BySize"] = "Never"
+    """BySize: when HVPA removes replicas of a Deployment or ReplicaSet, it marks pods that do not have the decided size
+    by controller.kubernetes.io/pod-deletion-cost, so that of equally ready pods these go first. HVPA sets no cost while
+    another client sets costs of these pods. Only for pods that are resized in place, and with the right to patch pods
+    (config/deletion-cost)."""
+
     @property
     def in_place(self) -> bool:
         """Whether HVPA resizes running pods."""

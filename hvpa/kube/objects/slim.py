@@ -37,6 +37,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.api.values.text import one_line
 from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from hvpa.core.model import DELETION_COST
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE
 from hvpa.core.workload.stuck import LONGEST, is_starting
 from hvpa.kube.objects.interning import share, text
@@ -113,13 +114,13 @@ def slim_workload(workload: Workload) -> Workload:
 
 
 def slim_pod(pod: Pod) -> Pod:
-    """Keep a pod's controller, times of its start and readiness, terminated or failing containers, scheduling failure,
-    and resize state.
+    """Keep a pod's controller, deletion cost, times of its start and readiness, terminated or failing containers,
+    scheduling failure, and resize state.
 
     A failed pod keeps all conditions: their times show when it ended.
     """
     owner, status = pod.metadata.controller(), pod.status
-    slim_meta(pod.metadata, lambda key: False)
+    slim_meta(pod.metadata, lambda key: key == DELETION_COST)
     _set(pod.metadata, "owner_references", _NO_OWNERS if owner is None else share([owner], "owners"))
     _share_parts(pod, "spec")
     _slim_conditions(

@@ -32,7 +32,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.objects.read_models import Workload as StoredWorkload
 from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
-from hvpa.core.model import ResourceRequirements
+from hvpa.core.model import DELETION_COST, ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import UNSCHEDULABLE
@@ -195,6 +195,7 @@ class PodObjects:
             resource_version=str(self._state.changes),
             creation_timestamp=instant_at(self._start, pod.created),
             labels=labels(model.name),
+            annotations={} if pod.deletion_cost is None else {DELETION_COST: pod.deletion_cost},
             owner_references=[self._owner],
         )
         conditions = [

@@ -25,6 +25,7 @@ from hvpa.core.model import (
     MetricValue,
     Objects,
     OwnedChange,
+    PodCost,
     PodResize,
     ResourceRequirements,
     WorkloadPatch,
@@ -187,6 +188,14 @@ class SimulatedCluster:
                 wanted.append((pod, resources))
         self._state.resize_all(wanted, self._seconds)
         return failures
+
+    async def write_pod_costs(self, hvpa: Meta, costs: Sequence[PodCost]) -> Sequence[WriteError]:
+        """See the port."""
+        pods = {uid_of(pod): pod for pod in self._state.pods}
+        for cost in costs:
+            pods[cost.uid].deletion_cost = cost.cost
+            self._state.changes += 1
+        return ()
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """See the port. Returns the current usage; metrics-server's last measurement is some seconds older."""

@@ -54,14 +54,16 @@ def fenceposts(max_surge: int | str, max_unavailable: int | str, replicas: int) 
 
 def deletion_order(pods: Iterable[SimPod]) -> list[SimPod]:
     """Returns the pods in the order in which a ReplicaSet deletes them: unscheduled before scheduled, unready before
-    ready, ready for a shorter time before longer, more restarts before fewer, newer before older. (Times are compared
-    exactly, not by order of magnitude, and pods on the same node have no rank.)"""
+    ready, a lower deletion cost before a higher, ready for a shorter time before longer, more restarts before fewer,
+    newer before older. (Times are compared exactly, not by order of magnitude, and pods on the same node have no
+    rank.)"""
     return sorted(pods, key=_survival)
 
 
-def _survival(pod: SimPod) -> tuple[bool, bool, float, int, int]:
+def _survival(pod: SimPod) -> tuple[bool, bool, int, float, int, int]:
     ready_since = -pod.ready_changed if pod.ready else 0.0
-    return pod.node is not None, pod.ready, ready_since, -pod.most_restarts, -pod.serial
+    cost = int(pod.deletion_cost or 0)
+    return pod.node is not None, pod.ready, cost, ready_since, -pod.most_restarts, -pod.serial
 
 
 def roll_deployment(workload: Replicas, max_surge: int | str, max_unavailable: int | str, now: float) -> None:

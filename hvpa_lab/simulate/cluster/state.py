@@ -222,6 +222,8 @@ class SimPod:
         """`refused`: no node can be added for it; `blipped`: unready for a moment although its containers run."""
         self.ready_at: float | None = None
         """When it became or becomes ready; None: unknown."""
+        self.deletion_cost: str | None = None
+        """Value of the annotation `pod-deletion-cost`."""
         self.deleted: float | None = None
         """When it was deleted."""
 

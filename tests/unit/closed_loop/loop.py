@@ -36,13 +36,14 @@ from hvpa.core.model import (
     MetricValue,
     Objects,
     OwnedChange,
+    PodCost,
     PodResize,
     Settings,
     WorkloadPatch,
 )
 from hvpa.recommend.hpa import inputs
 from hvpa.recommend.hpa.pods import requests_of
-from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures, SizeChanges
+from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures, SizeChanges, WriteError
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from hvpa_lab.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
@@ -345,6 +346,10 @@ class Loop:
         """See the port."""
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """No Hvpa here resizes pods in place."""
+        return ()
+
+    async def write_pod_costs(self, hvpa: Meta, costs: Sequence[PodCost]) -> Sequence[WriteError]:
         """No Hvpa here resizes pods in place."""
         return ()
 

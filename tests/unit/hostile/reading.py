@@ -20,14 +20,23 @@ from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.cli.explain.json import to_json
 from hvpa.cli.explain.text import to_text
 from hvpa.core import Settings, decide, observe
-from hvpa.core.model import Event, FastUsage, MetricValue, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core.model import (
+    Event,
+    FastUsage,
+    MetricValue,
+    Objects,
+    OwnedChange,
+    PodCost,
+    PodResize,
+    WorkloadPatch,
+)
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.objects.resources import WATCHED
 from hvpa.kube.server.metrics import Metrics
-from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges
+from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
 from hvpa.reconcile.reconciler import Reconciler
 from tests.unit.hostile.documents import KINDS, NAME, NAMESPACE, encoded
 from tests.unit.reconcile.fakes import FakeClock, drive
@@ -65,6 +74,10 @@ class Writes:
         """No Hvpa here resizes pods in place."""
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """No Hvpa here resizes pods in place."""
+        return ()
+
+    async def write_pod_costs(self, hvpa: Meta, costs: Sequence[PodCost]) -> Sequence[WriteError]:
         """No Hvpa here resizes pods in place."""
         return ()
 

@@ -22,6 +22,7 @@ from hvpa.core.model import (
     FastUsage,
     MetricValue,
     OwnedChange,
+    PodCost,
     PodResize,
     WorkloadPatch,
 )
@@ -96,6 +97,11 @@ class FakeCluster:
         self.writes.append(("resizes", resizes))
         failure = self.failures.get("resizes")
         return [(resizes[0], failure)] if isinstance(failure, WriteError) else []
+
+    async def write_pod_costs(self, hvpa: Meta, costs: Sequence[PodCost]) -> Sequence[WriteError]:
+        self.writes.append(("costs", costs))
+        failure = self.failures.get("costs")
+        return [failure] if isinstance(failure, WriteError) else []
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         self.asked.append(selector)
