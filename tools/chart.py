@@ -38,6 +38,14 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "and .Values.customKinds .Values.dashboard.enabled",
         ("custom-kinds/dashboard_role.yaml", "custom-kinds/dashboard_role_binding.yaml"),
     ),
+    "deletion-cost.yaml": (
+        ".Values.deletionCost",
+        (
+            "deletion-cost/operator_role.yaml",
+            "deletion-cost/operator_role_binding.yaml",
+            "deletion-cost/policy.yaml",
+        ),
+    ),
     "fast-signal.yaml": (
         ".Values.fastSignal",
         (

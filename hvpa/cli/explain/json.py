@@ -15,6 +15,7 @@ from hvpa.cli.explain.pods import pod_rows
 from hvpa.cli.explain.words import kind
 from hvpa.cli.output import Json, containers, indented, timestamp
 from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.actuation.removal import MARKS
 from hvpa.core.gates.floors import FloorState, floor_state, next_floor
 from hvpa.core.gates.gates import REFUSED
 from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observation
@@ -87,6 +88,7 @@ def as_json(
         ],
         "inModeApply": None if applied is None else _in_mode_apply(applied),
         "resizes": resizes(decision),
+        "deletionCosts": deletion_costs(decision),
         "actuation": _actuation(observation, decision),
         "replacing": _replacing(observation),
         "schedule": _schedule(observation),
@@ -122,6 +124,14 @@ def resizes(decision: Decision) -> list[Json]:
             },
         }
         for resize in decision.resizes
+    ]
+
+
+def deletion_costs(decision: Decision) -> list[Json]:
+    """The pods whose deletion cost is written now."""
+    return [
+        {"pod": write.pod, "cost": write.cost, "why": MARKS.get(write.cost or "", "has its size again")}
+        for write in decision.costs
     ]
 
 
@@ -200,6 +210,7 @@ def _in_mode_apply(decision: Decision) -> Json:
             None,
         ),
         "resizes": resizes(decision),
+        "deletionCosts": deletion_costs(decision),
     }
 
 

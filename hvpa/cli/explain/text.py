@@ -21,7 +21,7 @@ from hvpa.api.values.quantity import (
 from hvpa.api.values.text import counted, names, printable
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.explain.demand import demand, path_lines
-from hvpa.cli.explain.json import differing_conditions, patch_body, replacing, resizes
+from hvpa.cli.explain.json import deletion_costs, differing_conditions, patch_body, replacing, resizes
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import amount_text, at, by_default, held, kind, readable, refused, when
 from hvpa.core.gates.floors import floor_state, next_floor
@@ -431,15 +431,24 @@ def _resizing(observation: Observation, decision: Decision) -> Iterable[str]:
     left = [row for row in rows if row.state not in ("resized", "template")]
     yield f"{len(rows) - len(left)} of {len(rows)} pods have this size"
     yield from map(_pod, left)
+    yield from _costs(decision)
 
 
 def _due(decision: Decision) -> Iterable[str]:
-    """The resizes of a decision, a line per pod."""
+    """The writes to pods of a decision, a line per pod."""
     for resize in resizes(decision):
         sizes = [
             _container(name, size["requests"], size["limits"]) for name, size in resize["containers"].items()
         ]
         yield f"pod {resize['pod']} is resized to {', '.join(sizes)}"
+    yield from _costs(decision)
+
+
+def _costs(decision: Decision) -> Iterable[str]:
+    """The deletion costs of a decision, a line per pod."""
+    for write in deletion_costs(decision):
+        what = "no longer goes first" if write["cost"] is None else "goes first at this scale-in"
+        yield f"pod {write['pod']} {what}: it {write['why']}"
 
 
 def _pod(row: PodRow) -> str:

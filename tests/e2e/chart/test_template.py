@@ -26,6 +26,7 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "fast-signal": (("default", "fast-signal"), "fastSignal=true"),
     "node-room": (("default", "node-room"), "nodeRoom=true"),
     "rollback-metrics": (("default", "rollback-metrics"), "rollbackMetrics=true"),
+    "deletion-cost": (("default", "deletion-cost"), "deletionCost=true"),
     "policy": (("default", "policy"), "policies.target=true,policies.bounds=true"),
     "network-policy": (
         ("default", "dashboard", "network-policy"),

@@ -39,6 +39,7 @@ def test_every_file_is_listed_in_its_kustomization() -> None:
         "crd",
         "custom-kinds",
         "dashboard",
+        "deletion-cost",
         "manager",
         "network-policy",
         "operator-policy",

@@ -10,7 +10,8 @@ from pydantic.alias_generators import to_camel
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import ROLLOUT
 from hvpa.api.objects.kinds import KINDS
-from hvpa.core.model import LAST_APPLIED
+from hvpa.core.actuation.removal import MARKS
+from hvpa.core.model import DELETION_COST, LAST_APPLIED
 from tests.unit.config.folders import CONFIG, Json, objects, only
 
 KIND = "ValidatingAdmissionPolicy"
@@ -19,6 +20,8 @@ POLICIES = [document for document in objects("policy") if document["kind"] == KI
 """The samples: those on Hvpas."""
 OPERATORS = only("operator-policy", KIND, "hvpa-operator")
 """The one on the operator's account."""
+OF_PODS = only("deletion-cost", KIND, "hvpa-deletion-cost")
+"""The one on the operator's account, for pods."""
 IDS = [policy["metadata"]["name"] for policy in POLICIES]
 
 
@@ -84,17 +87,35 @@ def test_the_operator_s_own_policy_is_on_its_account_and_knows_its_annotations()
         ]
 
 
-def test_without_the_account_nobody_is_confined() -> None:
-    reference = only("operator-policy", BINDING, "hvpa-operator")["spec"]["paramRef"]
-    assert reference["parameterNotFoundAction"] == "Allow"
+def test_the_right_to_patch_pods_comes_with_a_policy_that_knows_the_operator_s_own_costs() -> None:
+    assert objects("deletion-cost")[0]["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
+    ]
+    variables = {variable["name"]: variable["expression"] for variable in OF_PODS["spec"]["variables"]}
+    assert variables["cost"] == f"'{DELETION_COST}'"
+    assert variables["own"] == str(list(MARKS))
+    (rule,) = OF_PODS["spec"]["matchConstraints"]["resourceRules"]
+    assert rule == {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
+    for key in ("failurePolicy", "paramKind", "matchConditions"):
+        assert OF_PODS["spec"][key] == OPERATORS["spec"][key]
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, OPERATORS], ids=lambda policy: str(policy["metadata"]["name"]))
+@pytest.mark.parametrize(
+    ("folder", "name"), [("operator-policy", "hvpa-operator"), ("deletion-cost", "hvpa-deletion-cost")]
+)
+def test_without_the_account_nobody_is_confined(folder: str, name: str) -> None:
+    reference = only(folder, BINDING, name)["spec"]["paramRef"]
+    assert reference == {"name": "hvpa", "namespace": "hvpa-system", "parameterNotFoundAction": "Allow"}
+
+
+@pytest.mark.parametrize(
+    "policy", [*POLICIES, OPERATORS, OF_PODS], ids=lambda policy: str(policy["metadata"]["name"])
+)
 def test_a_policy_denies_and_says_why(policy: Json) -> None:
     name = policy["metadata"]["name"]
     (binding,) = (
         document
-        for folder in ("policy", "operator-policy")
+        for folder in ("policy", "operator-policy", "deletion-cost")
         for document in objects(folder)
         if (document["kind"], document["metadata"]["name"]) == (BINDING, name)
     )

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import OwnedChange, OwnedKind, PodResize, WorkloadPatch
+from hvpa.core.model import OwnedChange, OwnedKind, PodCost, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -405,6 +405,35 @@ async def test_what_becomes_of_a_resize_that_fails(
     )
     if expected is NotServed:
         assert str(failures[0][1]) == NO_RESIZE
+
+
+COSTS = [PodCost("web-1", "u1", "7", "-5"), PodCost("web-1", "u1", "7", None)]
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=["set", "removed"])
+async def test_a_deletion_cost_is_written_to_the_version_that_was_read(tmp_path: Path, cost: PodCost) -> None:
+    harness = Harness(answer("web-1", 8))
+    async with harness.running(tmp_path) as cluster:
+        assert await cluster.write_pod_costs(OWNER, [cost]) == []
+    annotations = {"controller.kubernetes.io/pod-deletion-cost": cost.cost}
+    body = {"metadata": {"uid": "u1", "resourceVersion": "7", "annotations": annotations}}
+    path, query = "/api/v1/namespaces/ns/pods/web-1", {"fieldManager": "hvpa"}
+    assert harness.sent() == ("PATCH", path, query, MERGE_PATCH, body)
+    assert harness.get(PODS, "web-1").metadata.resource_version == "8"
+    assert harness.woken == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(404, None), (409, None), (403, Refused), (429, Overloaded), (500, Unavailable)]
+)
+async def test_a_deletion_cost_of_a_pod_that_has_changed_is_no_error(
+    tmp_path: Path, code: int, expected: type[WriteError] | None
+) -> None:
+    body = {"kind": "Status", "code": code, "reason": "R", "message": "m"}
+    harness = Harness(web.json_response(body, status=code))
+    async with harness.running(tmp_path) as cluster:
+        errors = await cluster.write_pod_costs(OWNER, COSTS[:1])
+    assert [type(error) for error in errors] == ([expected] if expected else [])
 
 
 def metrics(name: str, **containers: object) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from builders import build
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.api.values.quantity import parse_cpu
-from hvpa.core.model import PodResize
+from hvpa.core.actuation.removal import CANNOT
+from hvpa.core.model import DELETION_COST, PodResize
 from hvpa.reconcile.ports import (
     Cluster,
     Conflict,
@@ -202,11 +203,13 @@ class KilledError(BaseException):
 
 
 class AllWrites(InPlace):
-    """One reconcile makes each of the writes: new pods have no size yet, and `spec.replicas` is beyond maxReplicas."""
+    """One reconcile makes each of the writes: new pods have no size yet, `spec.replicas` is beyond maxReplicas, and a
+    pod has a deletion cost from an earlier spec."""
 
     def __init__(self) -> None:
         super().__init__(replicas=60)
-        self.change(creation_sizes=())
+        marked = build.pod("web-0", change={"metadata": {**OWNER, "annotations": {DELETION_COST: CANNOT}}})
+        self.change(creation_sizes=(), pods=(marked, *self.one.pods[1:]))
 
     def dies(self, killed_at: str, *, is_written: bool) -> list[str]:
         """The process ends at a write, before or after it `is_written`, and there is another one; returns the names of

@@ -32,8 +32,8 @@ EMPTY: Doc = {
     "replicas": None, "weights": None, "containers": {}, "recommended": {"replicas": None, "containers": {}},
     "changes": False, "blocked": [], "recheckAfterSeconds": None, "path": None, "patch": None, "scaleReplicas": None,
     "reported": {"conditions": [], "lastError": None, "refused": []}, "differences": [], "inModeApply": None,
-    "resizes": [], "actuation": None, "replacing": None, "schedule": None, "forecast": None, "fastSignal": None,
-    "operator": None, "gates": [],
+    "resizes": [], "deletionCosts": [], "actuation": None, "replacing": None, "schedule": None,
+    "forecast": None, "fastSignal": None, "operator": None, "gates": [],
 }  # fmt: skip
 """What is explained where nothing can be decided."""
 

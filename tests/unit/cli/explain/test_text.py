@@ -502,6 +502,7 @@ def test_pods_that_are_not_measured_yet_are_counted(shell: Shell, trajectory: li
 
 # --- pods that are resized in place ----------------------------------------------------------------------------------
 DEFERRED = resizing("PodResizePending", "Deferred", "no room")
+NO = resizing("PodResizePending", "Infeasible", "too large")
 BOTH = "(app requests cpu 500m -> 800m, app requests memory 500M -> 600M)"
 STRATEGY = "InPlace, timeout 5m, maxUnavailable 25%"
 
@@ -569,6 +570,29 @@ def test_in_other_modes_the_resizes_of_apply_are_shown(shell: Shell) -> None:
     explained = shell.explain(documents)
     assert explained["resizes"] == []
     assert [resize["pod"] for resize in explained["inModeApply"]["resizes"]] == ["a"]
+
+
+def test_the_pods_that_go_first_at_a_scale_in_are_shown(shell: Shell) -> None:
+    marked = {"controller.kubernetes.io/pod-deletion-cost": "-1213616193"}
+    pods = [pod("a"), pod("b", annotations=marked), pod("c"), pod("d"), pod("full", has=SMALL, condition=NO)]
+    strategy = {"type": "InPlace", "podDeletionCost": "BySize"}
+    documents = [hvpa(updateStrategy=strategy), deployment(5), vpa(), *pods]
+    lines = [
+        "pod b no longer goes first: it has its size again",
+        "pod full goes first at this scale-in: it can't have its size",
+    ]
+    assert shell.section(documents, "Resizes")[-2:] == lines
+    explained = shell.explain(documents)
+    check(explained, schema_of("explain"))
+    assert explained["deletionCosts"] == [
+        {"pod": "b", "cost": None, "why": "has its size again"},
+        {"pod": "full", "cost": "-1213616193", "why": "can't have its size"},
+    ]
+    documents[0] = hvpa(mode="Paused", updateStrategy=strategy)
+    assert set(lines) <= set(shell.section(documents, APPLY))
+    explained = shell.explain(documents)
+    assert explained["deletionCosts"] == []
+    assert [entry["pod"] for entry in explained["inModeApply"]["deletionCosts"]] == ["b", "full"]
 
 
 def test_replicas_are_set_through_the_scale(shell: Shell) -> None:

@@ -51,6 +51,14 @@ def pod(**status: Any) -> Pod:
     return slim_pod
 
 
+def test_of_a_pod_s_annotations_only_its_deletion_cost_is_kept() -> None:
+    cost = {"controller.kubernetes.io/pod-deletion-cost": "5"}
+    without, other = [decoded(PODS, metadata={"annotations": {"a": "b"}}) for _ in range(2)]
+    assert decoded(PODS, metadata={"annotations": {"a": "b", **cost}}).metadata.annotations == cost
+    assert without.metadata.annotations == {}
+    assert without.metadata.annotations is other.metadata.annotations
+
+
 def test_of_a_pod_its_readiness_and_ended_containers_are_kept() -> None:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T10:00:00Z"}
     terminated = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-11-21T10:00:00Z"}}

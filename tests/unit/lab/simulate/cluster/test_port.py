@@ -20,10 +20,12 @@ from hvpa.api.objects.read_models import (
 from hvpa.core.actuation.kubelet import used_at_least
 from hvpa.core.gates.verdict import rollback_metrics
 from hvpa.core.model import (
+    DELETION_COST,
     Event,
     Involved,
     LargestNode,
     OwnedChange,
+    PodCost,
     PodResize,
     ResourceRequirements,
     WorkloadPatch,
@@ -186,6 +188,21 @@ def test_pods_are_resized_and_show_how_far_they_are() -> None:
     ]
     assert reported == [[], [("PodResizePending", "Deferred")], []]
     assert all(owns(fixture.looked().workload, pod) for pod in pods)
+
+
+def test_a_pod_with_a_lower_deletion_cost_goes_first() -> None:
+    fixture = Fixture(build.workload(replicas=4))
+    second, third = fixture.looked().pods[1:3]
+    costs = [
+        PodCost(pod.metadata.name, pod.metadata.uid, "", cost) for pod, cost in ((second, "-5"), (third, "7"))
+    ]
+    fixture.do(fixture.cluster.write_pod_costs(Meta(), costs))
+    notes = [pod.metadata.annotations.get(DELETION_COST) for pod in fixture.looked().pods]
+    assert notes == [None, "-5", "7", None]
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch(replicas=3)))
+    assert [pod.metadata.annotations for pod in fixture.looked().pods] == [{}, {DELETION_COST: "7"}, {}]
+    fixture.do(fixture.cluster.write_pod_costs(Meta(), [msgspec.structs.replace(costs[1], cost=None)]))
+    assert [pod.metadata.annotations for pod in fixture.looked().pods] == [{}, {}, {}]
 
 
 def test_a_memory_limit_that_waits_is_in_progress() -> None:
