@@ -81,6 +81,12 @@ def install_node_room(cluster: Cluster) -> None:
     cluster.await_right(f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}", _rule("", "nodes", "list"))
 
 
+def install_deletion_cost(cluster: Cluster) -> None:
+    """Apply `config/deletion-cost`: the operator's right to set deletion costs of pods."""
+    _apply_kustomization(cluster, "deletion-cost")
+    cluster.await_right(f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}", _rule("", "pods", "patch"))
+
+
 def install_custom_kinds(cluster: Cluster) -> None:
     """Apply the operator's part of `config/custom-kinds`: the right to read and scale Argo Rollouts."""
     documents = [yaml.safe_load(path.read_text()) for path in sorted(CUSTOM_KINDS.glob("operator_*.yaml"))]
