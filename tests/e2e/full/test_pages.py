@@ -56,8 +56,8 @@ OLD, NEW = manifests("migrating-from-hpa-and-vpa.md")
 (LOOK,) = blocks(page("troubleshooting.md"))
 (REPORT,) = blocks(page("report.md"))
 CUSTOM_KINDS, NODE_ROOM, METRICS = blocks(page("operations.md"))
-AT_CREATION, ROLLBACK_METRICS = blocks(page("in-place.md"))
-IN_PLACE, _CANARY, JUDGED = map(yaml.safe_load, manifests("in-place.md"))
+AT_CREATION, ROLLBACK_METRICS, DELETION_COST = blocks(page("in-place.md"))
+IN_PLACE, _CANARY, JUDGED, BY_SIZE = map(yaml.safe_load, manifests("in-place.md"))
 COLUMNS, STATUS, SIZES = shown(page("in-place.md"))
 (POLICY,) = blocks(page("threat-model.md"))
 MONITORING, OPERATOR_DOWN = ALERTS
@@ -245,11 +245,13 @@ def test_in_place(shop: Shells, api: KubeApi) -> None:
     shop.run(AT_CREATION)
     policies = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
     assert api.find(policies, "hvpa-size-at-creation") is not None
-    assert "unchanged" in shop.run(ROLLBACK_METRICS + ROLLBACK_METRICS)
-    generation = api.patch("Hvpa", "web", SHOP, JUDGED)["metadata"]["generation"]
-    ready = ("Ready", "True", generation)
-    wait_for(lambda: _first_condition(api) == ready, SOON, lambda: f"the Hvpa is ready: {status(api)}")
-    api.patch("Hvpa", "web", SHOP, {"spec": {"updateStrategy": {"canary": None}}})
+    for command in (ROLLBACK_METRICS, DELETION_COST):
+        assert "unchanged" in shop.run(command + command)
+    for manifest in (JUDGED, BY_SIZE):
+        generation = api.patch("Hvpa", "web", SHOP, manifest)["metadata"]["generation"]
+        ready = ("Ready", "True", generation)
+        wait_for(lambda: _first_condition(api) == ready, SOON, lambda: f"the Hvpa is ready: {status(api)}")
+        api.patch("Hvpa", "web", SHOP, {"spec": {"updateStrategy": {"canary": None}}})
     command, output = COLUMNS
     rows = shop.run(command).splitlines()
     assert rows[0].split() == output.splitlines()[0].split()
