@@ -249,8 +249,8 @@ def test_in_place(shop: Shells, api: KubeApi) -> None:
         assert "unchanged" in shop.run(command + command)
     for manifest in (JUDGED, BY_SIZE):
         generation = api.patch("Hvpa", "web", SHOP, manifest)["metadata"]["generation"]
-        ready = ("Ready", "True", generation)
-        wait_for(lambda: _first_condition(api) == ready, SOON, lambda: f"the Hvpa is ready: {status(api)}")
+        ready = partial(_is_ready, api, generation)
+        wait_for(ready, SOON, lambda: f"the Hvpa is ready: {status(api)}")
         api.patch("Hvpa", "web", SHOP, {"spec": {"updateStrategy": {"canary": None}}})
     command, output = COLUMNS
     rows = shop.run(command).splitlines()
@@ -271,9 +271,9 @@ def test_in_place(shop: Shells, api: KubeApi) -> None:
         assert re.fullmatch(r"web; app \w+:\w* \w+:\w*", size)
 
 
-def _first_condition(api: KubeApi) -> tuple[str, str, int]:
+def _is_ready(api: KubeApi, generation: int) -> bool:
     first = status(api)["conditions"][0]
-    return first["type"], first["status"], first["observedGeneration"]
+    return (first["type"], first["status"], first["observedGeneration"]) == ("Ready", "True", generation)
 
 
 def test_gitops(shop: Shells, api: KubeApi) -> None:
