@@ -20,7 +20,8 @@ Operation = Literal[
     "WriteScaleReplicas",
     "ChangeOwned",
 ]
-"""Operation that failed. `status.lastError.lastOperation` contains it (except PatchStatus)."""
+"""Operation that failed. `status.lastError.lastOperation` contains it (except PatchStatus and
+WritePodCosts)."""
 
 
 class Telemetry:
