@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hvpa.api.hvpa.progress import DesiredSize
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pod import PodState, is_ready, own_pods
+from hvpa.core.actuation.pod import is_ready, own_pods
 from hvpa.core.actuation.pods import pod_states
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import DELETION_COST, PodCost, ScalableState, WorkloadPatch
@@ -46,7 +46,11 @@ def pod_costs(
     if leaving <= 0 and not costs:
         return ()
     states = [] if is_off else pod_states(context, observation, size)
-    misfits = {state.pod.metadata.uid: _mark(state) for state in states if state.state != "resized"}
+    misfits = {
+        state.pod.metadata.uid: CANNOT if state.is_stuck else LACKS
+        for state in states
+        if state.state != "resized" and not state.of_start
+    }
     first, changes = _first(pods, leaving, misfits, costs), []
     for pod in pods:
         meta, present = pod.metadata, costs.get(pod.metadata.uid)
@@ -93,7 +97,3 @@ def _first(
 
 def _readiness(pod: Pod) -> tuple[bool, bool]:
     return pod.status.phase != "Pending", is_ready(pod)
-
-
-def _mark(state: PodState) -> str:
-    return CANNOT if state.is_stuck else LACKS

@@ -168,6 +168,14 @@ def test_a_template_that_is_patched_replaces_all_pods() -> None:
     assert costs(decision) == {}
 
 
+def test_more_cpu_for_the_start_is_no_wrong_size() -> None:
+    boost = {"startupBoost": [{"container": "app", "cpu": {"factor": 3}, "after": "1h"}]}
+    more = {**LARGER, "cpu": "6"}
+    pods = [fits("a"), running("b", more, change=created(21)), lacks("c")]
+    assert costs(scaled_in(pods, 2, spec=boost)) == {"c": LACKS}
+    assert costs(scaled_in(pods[:2], 1, spec=boost)) == {}
+
+
 OWN_OR_OTHER: Final = st.sampled_from([None, CANNOT, LACKS, "7", "-7"])
 
 
