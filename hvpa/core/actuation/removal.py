@@ -49,7 +49,7 @@ def pod_costs(
     misfits = {
         state.pod.metadata.uid: CANNOT if state.is_stuck else LACKS
         for state in states
-        if state.state != "resized" and not state.of_start
+        if state.state != "resized" and not (state.starts or state.of_start)
     }
     first, changes = _first(pods, leaving, misfits, costs), []
     for pod in pods:
