@@ -112,14 +112,12 @@ def _resized_until(
 
     The HPA divides usage by the requests in the pod's spec, which a pod that is being resized does not have yet. HVPA
     follows the HPA once the pods have these requests, or after a minute. It does not scale in while a pod is smaller
-    than its spec: a pod that has 1 core and whose spec has 2 uses at most 50 percent. The same is true of a pod with
-    more CPU for its start. A target that is not a percentage (a queue length) does not depend on the size.
+    than its spec: a pod that has 1 core and whose spec has 2 uses at most 50 percent. A target that is not a percentage
+    (a queue length) does not depend on the size.
     """
     waits = context.spec.strategy.in_place and desired.is_relative
     assert desired.replicas is not None
     is_less = desired.replicas < observation.workload.spec.replicas
-    if waits and is_less and observation.pods.boosted:
-        return NO_CLOCK
     gaps = [awaited(pod) for pod in own_pods(observation)] if waits else []
     if not any(raised or lowered for raised, lowered in gaps):
         return None

@@ -196,9 +196,9 @@ def _parts(
     if rolled_back is not None:
         axes = _without_sizes(observation, axes, rolled_back, sizes_of(rollout.previous))
     if not observation.spec.strategy.in_place:
-        ends, boosted = end_boosts(context, observation)
+        ends, boosts = end_boosts(context, observation)
         return DecisionParts(
-            axes, axes.blocked, rollout, rolled_back, forecast=forecast, resizes=ends, boosted=boosted
+            axes, axes.blocked, rollout, rolled_back, forecast=forecast, resizes=ends, boosts=boosts
         )
     size = next_desired(context.clock, observation, axes.target, axes.containers, axes.changed)
     if rolled_back is None:
@@ -218,7 +218,7 @@ def _parts(
         falls_back=falls_back and not refused,
         forecast=forecast,
         resizes=resizing.resizes,
-        boosted=resizing.boosted,
+        boosts=resizing.boosts,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -151,8 +152,6 @@ class LargestNode(NamedTuple):
 
     allocatable: Mapping[Resource, int] = {}
     """Millicores and bytes; may be of two nodes."""
-    nodes: int = 0
-    """Number of nodes that the pods may use."""
     problem: str = ""
     """Why it is not known."""
     is_awaited: bool = False
@@ -329,8 +328,9 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     running_from: tuple[dt.datetime, ...] = ()
     """For each running pod, when metrics other than CPU can include it, in order."""
 
-    boosted: int = 0
-    """Pods with more CPU for their start; their requests here are the usual ones."""
+    boosted: tuple[Fraction, Fraction] | None = None
+    """If pods have more CPU for their start (their requests here are the usual ones): the CPU requests of all pods, and
+    those of ready pods, relative to the usual ones."""
 
     # For joint decisions only.
     sizes: Mapping[ResourceKey, int] = msgspec.field(default_factory=dict)

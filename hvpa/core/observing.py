@@ -27,7 +27,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.quantity import RESOURCES, format_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.desired import as_desired
-from hvpa.core.actuation.startup import unboosted
+from hvpa.core.actuation.startup import BoostInputs, boosts_of, unboosted
 from hvpa.core.gates.verdict import with_values
 from hvpa.core.model import (
     LAST_APPLIED,
@@ -223,7 +223,7 @@ def _state(
     status = _with_rolled_back(hvpa.status, rollout)
     in_place = spec is not None and spec.strategy.in_place
     tries = spec is not None and spec.strategy.canary is not None
-    boosts = bool(status.boosted) or (spec is not None and bool(spec.startup_boost))
+    has_boosts = bool(status.boosts) or (spec is not None and bool(spec.startup_boost))
     if workload is not None and in_place:
         workload = as_desired(workload, status.desired)
     annotation = None if workload is None else workload.metadata.annotations.get(LAST_APPLIED)
@@ -238,12 +238,13 @@ def _state(
             vpa = Recommender(True, _VPA_NOT_SERVED)
         owned = by_owner(objects.pods, workload)
         since = raised_at(clock, vertical, workload.spec.template.spec.containers, in_place=in_place)
-        sized = spec.joint or boosts or _lacks_requests(workload)
-        boosted = unboosted(clock, spec, workload, vpa.object, status.boosted, owned.own)
-        pods = see_pods(clock, owned._replace(own=boosted), workload, since, sized)
-        if boosted is not owned.own:
-            count = sum(pod is not own for pod, own in zip(boosted, owned.own, strict=True))
-            pods = structs.replace(pods, boosted=count)
+        node = objects.largest_node
+        sized = spec.joint or node is not None or _lacks_requests(workload)
+        boosts = boosts_of(BoostInputs(spec, workload, vpa.object, status.boosts, owned.own, node), {})
+        counted = unboosted(clock, owned.own, boosts)
+        pods = see_pods(clock, owned._replace(own=counted.pods), workload, since, sized)
+        if counted.boosted:
+            pods = structs.replace(pods, boosted=(counted.of_all, counted.of_ready))
     kind: Any = ScalableState if problem is None else UnscalableState
     state: ObservedState = kind(
         metadata=hvpa.metadata,
@@ -260,7 +261,7 @@ def _state(
         pods=pods,
         history=() if vpa.object is None else dict(histories).get(vpa.object.metadata.name, ()),
         rollout=rollout,
-        resizable=owned.own if in_place or tries or pods.stuck or boosts else (),
+        resizable=owned.own if in_place or tries or pods.stuck or has_boosts else (),
         others=owned.others if in_place or tries else (),
         refused_resizes=objects.refused_resizes,
         creation_sizes=objects.creation_sizes,

@@ -64,6 +64,7 @@ def fetch(args: argparse.Namespace) -> Fetched:
         for resource in (DEPLOYMENTS, STATEFULSETS, HPAS, PODS, HVPAS):
             await _list_objects(reader, resource)
         reader.local.set_served(VPAS, await _list_objects(reader, _WHOLE_VPAS))
+        await reader.read_nodes()
         await reader.note_resizes()
         return Fetched(reader.local, unreadable, await _read_named(reader))
 

@@ -467,8 +467,8 @@ class HvpaStatus(StatusModel):
     """Decided replicas and resources, if pods are resized in place."""
     actuation: Actuation | None = None
     """Progress of the pods towards the desired size, if they are resized in place."""
-    boosted: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """Containers that have more CPU than usual in some pod, for its start (`spec.startupBoost`)."""
+    boosts: tuple[RecommendedContainer, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """CPU for the start of pods (`spec.startupBoost`), by container: of new pods, and of pods that still have it."""
     rollout: HeldRollout | None = Field(default=None, exclude_if=lambda value: value is None)
     """The rollout that HVPA started and holds."""
     rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)

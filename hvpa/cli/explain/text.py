@@ -145,7 +145,7 @@ def _blend(observation: Observation, decision: Decision) -> Iterable[str]:
         yield f"weights: horizontal {horizontal} percent, vertical {vertical} percent"
     if (node := observation.largest_node) is not None:
         sizes = " and ".join(readable_resource(of, amount) for of, amount in node.allocatable.items())
-        yield f"largest node that the pods may use: {node.problem or f'{sizes} (of {node.nodes})'}"
+        yield f"largest node that the pods may use: {node.problem or sizes}"
     yield from decision.steps
     yield from _finished_steps(observation, decision)
 

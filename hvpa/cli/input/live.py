@@ -159,7 +159,7 @@ class Reader:
         spec = (await self.hvpa(name)).spec
         has_vpas = await self.list(VPAS)
         self.local.set_served(VPAS, has_vpas)
-        if has_vpas and await self._may_list(CHECKPOINTS):
+        if has_vpas and await self.may_list(CHECKPOINTS):
             self.local.note_silences(SystemClock().now())
         self.local.set_served(HVPA_SIZES, await self._list_sizes())
         if spec is not None and spec.joint and spec.strategy.is_default:
@@ -170,11 +170,15 @@ class Reader:
             workload = await self._target(target)
             if workload is not None and (selector := selector_text(workload.spec.selector)):
                 await self.list(PODS, {"labelSelector": selector})
-        if spec is not None and spec.vpa.max_allowed is not None:
-            self.local.nodes.set_readable(await self._may_list(NODES), "you may not list nodes")
+        await self.read_nodes()
         objects = self.local.objects(self._key(name))
         assert objects is not None
         return objects
+
+    async def read_nodes(self) -> None:
+        """List the nodes, if an Hvpa that was read needs them."""
+        if self.local.nodes.is_wanted:
+            self.local.nodes.set_readable(await self.may_list(NODES), "you may not list nodes")
 
     async def why_no_hvpas(self) -> str:
         """The message if Hvpas are not served."""
@@ -245,7 +249,7 @@ class Reader:
                 raise
             return await self.is_served(HVPA_SIZES)
 
-    async def _may_list(self, resource: ApiResource[Any]) -> bool:
+    async def may_list(self, resource: ApiResource[Any]) -> bool:
         """List a resource that the user need not be allowed to read; returns whether it was listed."""
         try:
             return await self.list(resource)

@@ -105,10 +105,11 @@ class PodComparison(NamedTuple):
 
     def at(self, pod: Pod) -> PodState:
         """Returns the state of a pod. The begin and the end of a boost are resizes of their own, of CPU only."""
-        if not self.boosts.by_container:
+        if not self.boosts.known:
             return self._at_size(pod)
-        starting, on = self.boosts.starting(pod, self.context.clock), self.boosts.on(_spec_sizes(pod))
-        ended = {name: boost for name, boost in on.items() if name not in starting}
+        clock = self.context.clock
+        starting, on = self.boosts.starting(pod, clock), self.boosts.on(pod, _spec_sizes(pod), clock)
+        ended = {name: usual for name, usual in on.items() if name not in starting}
         no_boost, refused = "", tuple[RefusedResize, ...]()
         if starting:
             begin = self._with_cpu(pod, {name: boost.boosted for name, boost in starting.items()})
@@ -117,12 +118,11 @@ class PodComparison(NamedTuple):
             if begin.state in ("deferred", "infeasible"):
                 no_boost, refused = begin.why, self._refused_boosts(pod, starting, begin.why) if on else ()
                 starting, ended = {}, on
-        cpu = {name: boost.usual for name, boost in ended.items()}
         if ended:
-            end = self._with_cpu(pod, cpu, refused)
+            end = self._with_cpu(pod, ended, refused)
             if end.resize is not None:
                 return msgspec.structs.replace(end, no_boost=no_boost)
-        cpu |= {name: boost.boosted for name, boost in starting.items()}
+        cpu = ended | {name: boost.boosted for name, boost in starting.items()}
         state = self._replace(sizes=with_cpu(self.sizes, cpu))._at_size(pod)
         if starting:
             state = msgspec.structs.replace(state, starts=True, is_stuck=False)
@@ -132,8 +132,8 @@ class PodComparison(NamedTuple):
 
     def end_of_boosts(self, pod: Pod) -> PodState | None:
         """Returns the state with the resize that ends all boosts of a pod; None if it has none."""
-        on = self.boosts.on(_spec_sizes(pod))
-        return self._with_cpu(pod, {name: boost.usual for name, boost in on.items()}) if on else None
+        on = self.boosts.on(pod, _spec_sizes(pod), self.context.clock)
+        return self._with_cpu(pod, on) if on else None
 
     def _with_cpu(self, pod: Pod, cpu: ContainerSizes, refused: tuple[RefusedResize, ...] = ()) -> PodState:
         """Returns the state of a pod compared with this CPU alone; `refused` are further records of its resize."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from hvpa.api.hvpa.progress import Actuation, DesiredSize
+from hvpa.api.hvpa.progress import Actuation, DesiredSize, RecommendedContainer
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES
@@ -38,8 +38,8 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     pods."""
     too_large: bool = False
     """The API server or a kubelet will not accept this size."""
-    boosted: tuple[str, ...] = ()
-    """Containers that have more CPU for the start of some pod."""
+    boosts: tuple[RecommendedContainer, ...] = ()
+    """As in the status."""
 
 
 def resize_pods(context: GateContext, observation: ObservedState, desired: DesiredSize) -> Resizing:
@@ -70,30 +70,23 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     boosts = Boosts.of(observation, sizes_of(desired.containers))
     no_boost = _without_boost(context, observation, boosts, states)
     status = _actuation(states, observation, no_boost)
-    boosted = _boosted(observation, boosts)
-    return Resizing(status, is_done, tuple(resizes), stuck, too_large, boosted)
-
-
-def _boosted(observation: ObservedState, boosts: Boosts) -> tuple[str, ...]:
-    """Returns the containers that have more CPU than usual in some pod."""
-    if not boosts.by_container:
-        return ()
-    pods = own_pods(observation)
-    return tuple(sorted({name for pod in pods for name in boosts.on(present_resources(pod.spec.containers))}))
+    new, pods = Boosts.of(observation, size_of_new_pods(desired)), own_pods(observation)
+    kept = boosts.recorded(pods)
+    kept += tuple([boost for boost in new.recorded(pods) if boost not in kept])
+    return Resizing(status, is_done, tuple(resizes), stuck, too_large, kept)
 
 
 def end_boosts(
     context: GateContext, observation: ObservedState
-) -> tuple[tuple[PodResize, ...], tuple[str, ...]]:
-    """Returns the resizes that end boosts of pods that are no longer resized otherwise, since another strategy applies
-    now, and the containers with such boosts."""
-    boosts = Boosts.of(observation, {})
-    if not boosts.by_container:
+) -> tuple[tuple[PodResize, ...], tuple[RecommendedContainer, ...]]:
+    """Returns the resizes that end boosts of pods that are not resized otherwise, since another strategy applies now,
+    and the boosts that pods still have."""
+    boosts, pods = Boosts.of(observation, {}), own_pods(observation)
+    if not boosts.known:
         return (), ()
     comparison = PodComparison.of(context, observation, {}, LAST_INSTANT)
-    pods = [pod for pod in own_pods(observation) if boosts.is_young(pod, context.clock)]
     ends = [end.resize for pod in pods if (end := comparison.end_of_boosts(pod)) is not None and end.resize]
-    return tuple(ends), _boosted(observation, boosts) if ends else ()
+    return tuple(ends), boosts.recorded(pods)
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:

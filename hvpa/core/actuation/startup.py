@@ -9,25 +9,38 @@ resized with it.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from fractions import Fraction
 from operator import or_
 from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from hvpa.api.hvpa.actuation import StartupBoost, StartupCpu
+from hvpa.api.hvpa.actuation import StartupBoost
+from hvpa.api.hvpa.progress import RecommendedContainer
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.objects.read_models import Container, Pod, Vpa, Workload, condition, policies_by_name
+from hvpa.api.objects.read_models import (
+    Container,
+    Pod,
+    PodCondition,
+    Vpa,
+    Workload,
+    condition,
+    policies_by_name,
+)
 from hvpa.api.values.quantity import CPU, readable_resource
-from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section
+from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, recorded
 from hvpa.core.actuation.kubelet import RESTART
-from hvpa.core.model import ObservedState, ResourceRequirements
+from hvpa.core.model import LargestNode, ObservedState, ResourceRequirements
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.tuning import FAILED_FOR, STARTED_WITHIN
-from hvpa.core.workload.containers import amount, policies, present_resources, wire
+from hvpa.core.workload.containers import amount, policies, present_resources, read_all, wire
 from hvpa.core.workload.rollout import REPLICA_FAILURE, is_living
 from hvpa.core.workload.stuck import UNSCHEDULABLE
+
+MOST_VARIANTS: Final = 40
+"""Maximum number of boosts in the status."""
 
 
 class Boost(NamedTuple):
@@ -65,64 +78,81 @@ class Boost(NamedTuple):
             ends.append(after(ready_at, entry.after))
         return not clock.is_past(min(ends))
 
-    def is_on(self, sizes: ContainerSizes) -> bool:
-        """Whether a pod with these sizes has more CPU for the container than usual."""
-        have = sizes.get(self.entry.container, NOTHING)
-        request, limit = have.requests.get(CPU, 0), have.limits.get(CPU, 0)
-        return request > self.usual.requests[CPU] or limit > self.usual.limits.get(CPU, limit)
-
 
 class Boosts(NamedTuple):
     """The boosts of a workload's containers."""
 
     by_container: Mapping[str, Boost] = {}
+    known: Mapping[str, Sequence[ResourceRequirements]] = {}
+    """CPU that pods may have for their start, by container: the present boost, and earlier ones. Sizes, factors and
+    templates change while pods start."""
+    usual: Mapping[str, ResourceRequirements] = {}
+    """The usual CPU of these containers."""
+    undecided: Set[str] = frozenset()
+    """Those whose CPU HVPA has not decided, so that nothing else would take a boost back."""
     left_out: tuple[str, ...] = ()
     """Why containers get no boost, in words."""
 
     @classmethod
     def of(cls, observation: ObservedState, sizes: ContainerSizes) -> Boosts:
         """Returns the boosts of containers with these decided sizes (the others have the template's)."""
-        return _boosts(
-            observation.spec,
-            observation.target,
-            observation.vpa.object,
-            observation.status.boosted,
-            observation.resizable,
-            sizes,
-        )
+        spec, workload, vpa = observation.spec, observation.target, observation.vpa.object
+        if spec is None or workload is None:
+            return _NO_BOOSTS
+        earlier, pods, node = observation.status.boosts, observation.resizable, observation.largest_node
+        return boosts_of(BoostInputs(spec, workload, vpa, earlier, pods, node), sizes)
 
     def starting(self, pod: Pod, clock: Clock) -> dict[str, Boost]:
         """Returns the boosts of the containers of a pod that starts."""
+        return {name: boost for name, boost in self.by_container.items() if boost.starts(pod, clock)}
+
+    def on(self, pod: Pod, sizes: ContainerSizes, clock: Clock) -> dict[str, ResourceRequirements]:
+        """Returns the containers of a pod that have a boost in these sizes, with their usual CPU. In an old pod, CPU
+        that HVPA has decided is no boost: the equal amount is by chance."""
+        is_young = self.is_young(pod, clock)
         return {
-            name: boost
-            for name, boost in self.by_container.items()
-            if boost.boosted != boost.usual and boost.starts(pod, clock)
+            name: self.usual[name] for name in self.boosted_in(sizes) if is_young or name in self.undecided
         }
 
-    def on(self, sizes: ContainerSizes) -> dict[str, Boost]:
-        """Returns the boosts that a pod with these sizes has."""
-        return {name: boost for name, boost in self.by_container.items() if boost.is_on(sizes)}
+    def boosted_in(self, sizes: ContainerSizes) -> list[str]:
+        """Returns the containers that have the CPU of a boost in these sizes."""
+        return [
+            name
+            for name, variants in self.known.items()
+            if any(_has(sizes.get(name, NOTHING), variant) for variant in variants)
+        ]
 
     def at_creation(self, sizes: ContainerSizes) -> ContainerSizes:
         """Returns these sizes of new pods with the boosts."""
-        boosted = {
-            name: boost.boosted for name, boost in self.by_container.items() if boost.boosted != boost.usual
-        }
-        return with_cpu(sizes, boosted)
+        return with_cpu(sizes, {name: boost.boosted for name, boost in self.by_container.items()})
 
     def is_young(self, pod: Pod, clock: Clock) -> bool:
-        """Whether the pod is so young that more CPU than usual is most likely a boost."""
+        """Whether the pod is so young that its CPU may be a boost."""
         began = pod.status.start_time or pod.metadata.creation_timestamp
         longest = max([boost.entry.at_most for boost in self.by_container.values()], default=dt.timedelta(0))
         return began is None or not clock.is_past(after(began, longest + FAILED_FOR))
 
     def without(self, pod: Pod, sizes: ContainerSizes, clock: Clock) -> ContainerSizes:
         """Returns these sizes of a pod without its boosts."""
-        on = self.on(sizes) if self.by_container and self.is_young(pod, clock) else {}
-        return with_cpu(sizes, {name: boost.usual for name, boost in on.items()})
+        if not self.known or not self.is_young(pod, clock):
+            return sizes
+        return with_cpu(sizes, {name: self.usual[name] for name in self.boosted_in(sizes)})
+
+    def recorded(self, pods: Iterable[Pod]) -> tuple[RecommendedContainer, ...]:
+        """Returns the present boosts, and the earlier ones that some pod still has, for the status."""
+        specs = [present_resources(pod.spec.containers) for pod in pods]
+        kept = []
+        for name, variants in self.known.items():
+            boost = self.by_container.get(name)
+            for variant in variants:
+                is_present = boost is not None and boost.boosted == variant
+                if is_present or any(_has(spec.get(name, NOTHING), variant) for spec in specs):
+                    kept.append((name, variant))
+        return tuple([recorded({name: variant})[0] for name, variant in kept[:MOST_VARIANTS]])
 
 
 _NO_BOOSTS: Final = Boosts()
+_NOT_READY: Final = PodCondition()
 
 
 def with_cpu(sizes: ContainerSizes, cpu: ContainerSizes) -> ContainerSizes:
@@ -133,41 +163,62 @@ def with_cpu(sizes: ContainerSizes, cpu: ContainerSizes) -> ContainerSizes:
     return {**sizes, **changed}
 
 
-def unboosted(
-    clock: Clock,
-    spec: HvpaSpec,
-    workload: Workload,
-    vpa: Vpa | None,
-    boosted: Sequence[str],
-    pods: tuple[Pod, ...],
-) -> tuple[Pod, ...]:
-    """Returns the pods without their boosts, as they count in decisions; the same objects where they have none.
-    `workload` has the decided sizes."""
-    boosts = _boosts(spec, workload, vpa, boosted, pods, {})
-    if not boosts.by_container:
-        return pods
-    counted = tuple([_unboosted(clock, pod, boosts) for pod in pods])
-    return pods if all(one is pod for one, pod in zip(counted, pods, strict=True)) else counted
+class Counted(NamedTuple):
+    """Pods as they count in decisions."""
+
+    pods: tuple[Pod, ...]
+    boosted: int = 0
+    """How many of them have a boost."""
+    of_all: Fraction = Fraction(1)
+    """The CPU requests that all pods have, relative to the usual ones."""
+    of_ready: Fraction = Fraction(1)
+    """The same of ready pods."""
+
+
+def unboosted(clock: Clock, pods: tuple[Pod, ...], boosts: Boosts) -> Counted:
+    """Returns the pods without their boosts; the same objects where they have none."""
+    if not boosts.known:
+        return Counted(pods)
+    usual = tuple([_unboosted(clock, pod, boosts) for pod in pods])
+    changed = [counted is not pod for counted, pod in zip(usual, pods, strict=True)]
+    if not any(changed):
+        return Counted(pods)
+    pairs = [pair for pair in zip(pods, usual, strict=True) if is_living(pair[0])]
+    ready = [pair for pair in pairs if (_ready(pair[0]) or _NOT_READY).status == "True"]
+    return Counted(usual, sum(changed), _ratio(pairs), _ratio(ready))
+
+
+def _ratio(pairs: Sequence[tuple[Pod, Pod]]) -> Fraction:
+    real, usual = [sum(map(_requested, pods)) for pods in zip(*pairs, strict=True)] if pairs else (1, 1)
+    return Fraction(real, usual) if usual else Fraction(1)
+
+
+def _requested(pod: Pod) -> int:
+    """Returns the CPU that the containers of a pod request together, in millicores."""
+    sizes = present_resources(pod.spec.containers).values()
+    return sum(size.requests.get(CPU, size.limits.get(CPU, 0)) for size in sizes)
 
 
 def _unboosted(clock: Clock, pod: Pod, boosts: Boosts) -> Pod:
-    on = boosts.on(present_resources(pod.spec.containers)) if boosts.is_young(pod, clock) else {}
-    if not on:
+    sizes = present_resources(pod.spec.containers)
+    usual = boosts.without(pod, sizes, clock)
+    if usual is sizes:
         return pod
 
-    def usual(container: Container) -> Container:
-        boost = on.get(container.name)
-        if boost is None:
+    def counted(container: Container) -> Container:
+        size = usual[container.name]
+        if size == sizes[container.name]:
             return container
         resources = structs.replace(
             container.resources,
-            requests={**container.resources.requests, **wire(boost.usual.requests)},
-            limits={**container.resources.limits, **wire(boost.usual.limits)},
+            requests={**container.resources.requests, **wire(size.requests)},
+            limits={**container.resources.limits, **wire(size.limits)},
         )
         return structs.replace(container, resources=resources)
 
-    containers = [usual(container) for container in pod.spec.containers]
-    return structs.replace(pod, spec=structs.replace(pod.spec, containers=containers))
+    return structs.replace(
+        pod, spec=structs.replace(pod.spec, containers=[counted(one) for one in pod.spec.containers])
+    )
 
 
 def creation_refused(workload: Workload) -> bool:
@@ -177,16 +228,22 @@ def creation_refused(workload: Workload) -> bool:
     )
 
 
-def _boosts(
-    spec: HvpaSpec | None,
-    workload: Workload | None,
-    vpa: Vpa | None,
-    known: Sequence[str],
-    pods: Iterable[Pod],
-    sizes: ContainerSizes,
-) -> Boosts:
-    """Returns the boosts of the spec's entries, and for `known` containers without an entry the way back."""
-    if spec is None or workload is None or not (spec.startup_boost or known):
+class BoostInputs(NamedTuple):
+    """What determines the boosts of a workload, beside its decided sizes."""
+
+    spec: HvpaSpec
+    workload: Workload
+    vpa: Vpa | None
+    earlier: Sequence[RecommendedContainer]
+    """Boosts that pods may still have, from the status."""
+    pods: Sequence[Pod]
+    node: LargestNode | None
+
+
+def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
+    """Returns the boosts of containers with these decided sizes, and earlier ones that pods may still have."""
+    spec, workload, vpa, earlier, pods, node = inputs
+    if not (spec.startup_boost or earlier):
         return _NO_BOOSTS
     pod = workload.spec.template.spec
     template = {container.name: container for container in pod.containers}
@@ -195,7 +252,7 @@ def _boosts(
         for name, size in present_resources(pod.containers).items()
     }
     policy = policies_by_name(() if vpa is None else policies(spec, vpa))
-    limits = _limits_of_others(template, pods)
+    limits, room = _limits_of_others(template, pods), _room(present, node)
     boosts, left_out = dict[str, Boost](), list[str]()
     for entry in spec.startup_boost:
         name = entry.container
@@ -204,34 +261,43 @@ def _boosts(
             continue
         usual = _usual(present[name])
         scales_limit = policy(name).controlled_values != "RequestsOnly"
+        most = min(limits.get(name, LARGEST), usual.requests[CPU] + room)
         why = "the pod template has CPU of its own" if pod.resources is not None else ""
-        boosted = why or _boosted(entry, usual, template[name], limits.get(name), scales_limit=scales_limit)
+        boosted = why or _boosted(entry, usual, template[name], most, scales_limit=scales_limit)
         if isinstance(boosted, str):
             left_out.append(f"container {name}: {boosted}")
         else:
             boosts[name] = Boost(entry, usual, boosted)
-    for name in known:
-        if name in present and name not in boosts:
-            usual = _usual(present[name])
-            boosts[name] = Boost(_removed(name), usual, usual)
-    return Boosts(boosts, tuple(left_out))
+    known = {name: [boost.boosted] for name, boost in boosts.items()}
+    for name, size in [(one.name, read_all({"": one})[""]) for one in earlier]:
+        if name in present and size not in known.setdefault(name, []):
+            known[name].append(size)
+    usual_cpu = {name: _usual(present[name]) for name in known if name in present}
+    undecided = frozenset(name for name in known if CPU not in sizes.get(name, NOTHING).requests)
+    return Boosts(boosts, known, usual_cpu, undecided, tuple(left_out))
 
 
-def _removed(container: str) -> StartupBoost:
-    """Returns an entry for a container whose entry was removed."""
-    return StartupBoost(container=container, cpu=StartupCpu(factor=2), at_most=dt.timedelta(days=1))
+def _room(present: ContainerSizes, node: LargestNode | None) -> int:
+    """Returns the CPU that the largest node has beside a pod's usual CPU, if it is known."""
+    if node is None or CPU not in node.allocatable:
+        return LARGEST
+    return max(0, node.allocatable[CPU] - sum(_usual(size).requests[CPU] for size in present.values()))
+
+
+def _has(have: ResourceRequirements, variant: ResourceRequirements) -> bool:
+    return differing(have, variant) == NOTHING
 
 
 def _limits_of_others(template: Mapping[str, Container], pods: Iterable[Pod]) -> dict[str, int]:
-    """Returns the smallest CPU limits that others, such as a LimitRange, have given to containers whose template has
-    none."""
+    """Returns the largest CPU below the limits that others, such as a LimitRange, have given to containers whose
+    template has none."""
     limits: dict[str, int] = {}
     for pod in pods:
         for container in pod.spec.containers if is_living(pod) else ():
             own = template.get(container.name)
             limit = amount(container.resources.limits, CPU)
             if own is not None and limit is not None and CPU not in own.resources.limits:
-                limits[container.name] = min(limit, limits.get(container.name, limit))
+                limits[container.name] = min(limit - 1, limits.get(container.name, limit))
     return limits
 
 
@@ -239,11 +305,12 @@ def _boosted(
     entry: StartupBoost,
     usual: ResourceRequirements,
     container: Container,
-    limit_of_others: int | None,
+    most: int,
     *,
     scales_limit: bool,
 ) -> ResourceRequirements | str:
-    """Returns a container's CPU during its start, or why it has no boost.
+    """Returns a container's CPU during its start, or why it has no boost. `most`: below a limit that others have given,
+    and within the largest node.
 
     Example: 500m with a limit of 1 core and factor 3 become 1500m with a limit of 3 cores. With `controlledValues:
     RequestsOnly` they become 999m, and the limit stays: with all requests equal to their limits, the pod's QoS class
@@ -256,8 +323,9 @@ def _boosted(
         policy.resource_name == CPU and policy.restart_policy == RESTART for policy in container.resize_policy
     ):
         return "a resize of its CPU restarts it"
-    fixed = limit_of_others if limit is None else None if scales_limit else limit
-    boosted = min(entry.cpu.of(request), LARGEST if fixed is None else fixed - 1)
+    if limit is not None and not scales_limit:
+        most = min(most, limit - 1)
+    boosted = min(entry.cpu.of(request), most)
     if boosted <= request:
         wanted, now = [readable_resource(CPU, cpu) for cpu in (boosted, request)]
         return f"a boost to {wanted} CPU is not more than its usual request, {now} CPU"
@@ -281,12 +349,16 @@ def _ready_at(pod: Pod) -> dt.datetime | None:
 
     The kubelet reports a pod as not ready as soon as it has accepted it, and this time stays until the pod is ready.
     """
-    ready = condition(pod.status.conditions, "Ready")
+    ready = _ready(pod)
     if ready is None or ready.last_transition_time is None or pod.status.start_time is None:
         return None
     if ready.status == "True" or ready.last_transition_time > after(pod.status.start_time, STARTED_WITHIN):
         return ready.last_transition_time
     return None
+
+
+def _ready(pod: Pod) -> PodCondition | None:
+    return condition(pod.status.conditions, "Ready")
 
 
 def _has_no_node(pod: Pod) -> bool:

@@ -26,7 +26,7 @@ from hvpa.core.actuation.pod import (
     present_sizes,
     ran_out_of_memory,
 )
-from hvpa.core.actuation.startup import Boosts, with_cpu
+from hvpa.core.actuation.startup import Boosts
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.gates.verdict import Verdict, judged
@@ -174,18 +174,15 @@ def _states(
 
 
 def largest_of(context: GateContext, observation: ObservedState, pods: Sequence[Pod]) -> ContainerSizes:
-    """Returns the largest resources of each container among these pods. The CPU of a pod that starts or has just
-    started may be more than its size; the template's counts instead."""
+    """Returns the largest resources of each container among these pods, without boosts of starts."""
 
     def larger(amounts: Mapping[Resource, int], others: Mapping[Resource, int]) -> Mapping[Resource, int]:
         return {resource: max(amount, others.get(resource, 0)) for resource, amount in amounts.items()}
 
     boosts = Boosts.of(observation, {})
-    usual = {name: boost.usual for name, boost in boosts.by_container.items()}
     largest: dict[str, ResourceRequirements] = {}
     for pod in pods:
-        young = usual if usual and boosts.is_young(pod, context.clock) else {}
-        for name, have in with_cpu(present_sizes(pod), young).items():
+        for name, have in boosts.without(pod, present_sizes(pod), context.clock).items():
             largest[name] = by_section(larger, have, largest.get(name, NOTHING))
     return largest
 

@@ -22,7 +22,6 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity
 from hvpa.core.model import ObservedState, ScalableObservation, ScalableState, Settings
-from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import PINNED_PERCENT, VPA_PERCENT
@@ -145,30 +144,11 @@ def readings_of(observation: ScalableObservation, hpa: Hpa, clock: Clock) -> Rea
         if value is None or ratio is None:
             readings.append(None)
             continue
-        reading = _by_usual_requests(Reading(metric, source, tolerances, value.current, *ratio), observation)
+        reading = Reading(metric, source, tolerances, value.current, *ratio)
         if behavior.scale_up is None or behavior.scale_up.select_policy != "Disabled":
             reading = _limited(reading, observation)
         readings.append(None if are_new and not reading.is_of_status else reading)
     return readings
-
-
-def _by_usual_requests(reading: Reading, observation: ScalableObservation) -> Reading:
-    """Return the reading with the utilization of the usual requests. While pods have more CPU for their start, the HPA
-    divides by that. Example: pods that request 1 core use 1150m; with 3 cores for half of them, the HPA reports 57
-    percent, and 115 percent count."""
-    used, pods = amount_of("cpu", reading.current.average_value), observation.pods
-    if (
-        not pods.boosted
-        or not used
-        or reading.source.name != "cpu"
-        or not reading.source.target.average_utilization
-    ):
-        return reading
-    total = pods.totals.get("cpu")
-    requested = 0 if total is None else total.requested
-    if reading.source.container:
-        requested = pods.sizes.get(ResourceKey(reading.source.container, "cpu"), 0)
-    return reading._replace(have=used * 100 // requested) if requested else reading
 
 
 def _limited(reading: Reading, observation: ScalableObservation) -> Reading:
@@ -300,10 +280,8 @@ def _counted_pods(reading: Reading, observation: ScalableObservation, clock: Clo
     else:
         known, counted = pods.running_from, pods.running or status.replicas
     # A joint decision waits for the first measurement of new pods: otherwise the older pods' usage would count for them
-    # too and add more pods. `Additive` does not wait: without new pods it would go back and forth. While pods start
-    # with more CPU, its estimate replaces the HPA's count, so it waits, too.
-    waits = observation.spec.joint or observation.pods.boosted
-    counted = (clock.count_past(known) if waits else 0) or counted
+    # too and add more pods. `Additive` does not wait: without new pods it would go back and forth.
+    counted = (clock.count_past(known) if observation.spec.joint else 0) or counted
     return counted or observation.workload.spec.replicas
 
 

@@ -17,7 +17,7 @@ from hvpa.core.report.summary import with_unit
 from hvpa.core.values.arithmetic import two_digits
 from hvpa.core.values.tuning import OOM_CAP
 from hvpa.core.workload.containers import ContainerResource
-from hvpa.core.workload.governed import cut_short, recommended
+from hvpa.core.workload.governed import cut_short, governed, recommended
 
 RECOMMENDER: Final = "the VPA's recommender recommends at most"
 """Effect of the recommender's flags `--container-recommendation-max-allowed-cpu` and `-memory`."""
@@ -77,7 +77,7 @@ def out_of_memory(observation: ScalableState) -> Iterator[str]:
     """Yield the containers that ran out of memory although they have all memory that a bound allows."""
     if not observation.pods.starving or not observation.vpa.in_charge or observation.vpa.problem is not None:
         return
-    for item in recommended(observation):
+    for item in governed(observation):
         if item.resource == "memory" and item.container in observation.pods.starving:
             bound = item.upper_bound
             most, name = (

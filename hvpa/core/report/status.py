@@ -79,7 +79,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         "update_strategy": _strategy(spec, before),
         "replacing": _replacing(observation, clock, decided),
         "desired": decided.desired_size,
-        "boosted": decided.boosted,
+        "boosts": decided.boosts,
         "rollout": decided.rollout.held,
         "rolled_back": decided.rolled_back or before.rolled_back,
         "actuation": None if decided.resizing is None else decided.resizing.status,

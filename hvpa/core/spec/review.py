@@ -221,7 +221,7 @@ def _low_targets(spec: HvpaSpec) -> Iterator[Remark]:
 def _no_end(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield a remark on a path along which pods may become larger than any node."""
     written = spec.trajectory is not None and bool(spec.trajectory.intervals)
-    if not spec.joint or written or not spec.vpa.deploy:
+    if not spec.joint or written or not spec.vpa.deploy or spec.vpa.max_allowed is not None:
         return
     policies = _policies(spec.vpa)
     unbounded = [

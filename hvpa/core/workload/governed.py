@@ -11,10 +11,11 @@ from collections.abc import Container, Sequence
 
 from msgspec import structs
 
-from hvpa.api.objects.read_models import PodSpec
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.core.model import Finding, LargestNode, ScalableState
+from hvpa.core.model import Finding, ScalableState
 from hvpa.core.path.path import ResourceKey
+from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.tuning import OOM_LEAST, OOM_PERCENT
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import (
     LARGEST_NODE,
@@ -30,9 +31,7 @@ from hvpa.core.workload.containers import (
 def governed(observation: ScalableState) -> tuple[ContainerResource, ...]:
     """Returns the container resources that a usable VPA has targets for, limited by the pod's own resources and by the
     largest node."""
-    return _within_pod(
-        recommended(observation), observation.workload.spec.template.spec, observation.largest_node
-    )
+    return _within_pod(observation, recommended(observation))
 
 
 def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
@@ -82,23 +81,36 @@ def cut_short(observation: ScalableState, measured: Container[ResourceKey] = ())
 
 
 def _within_pod(
-    unbounded: Sequence[ContainerResource], pod: PodSpec, node: LargestNode | None
+    observation: ScalableState, unbounded: Sequence[ContainerResource]
 ) -> tuple[ContainerResource, ...]:
     """Returns the container resources, each bounded by its part of the pod's own resources or of the largest node.
 
-    Example: the pod requests 1000m, its containers 300m and 200m; 900m and 300m are recommended. The first container
-    gets six sevenths of the remaining 500m, the second gets a seventh. So any combination of changes fits.
+    Containers that ran out of memory are served first. Example: the pod requests 1000m, its containers 300m and 200m;
+    900m and 300m are recommended. The first container gets six sevenths of the remaining 500m, the second gets a
+    seventh. So any combination of changes fits.
     """
-    if pod.resources is None and node is None:
+    pod = observation.workload.spec.template.spec
+    if pod.resources is None and observation.largest_node is None:
         return tuple(unbounded)
-    rooms = {name: _room_in_pod(pod, name, node) for name in RESOURCES}
+    rooms = {name: _room_in_pod(observation, unbounded, name) for name in RESOURCES}
     rises = {free.key: max(0, free.blended(FULL) - free.current) for free in unbounded}
+    starving = {
+        free.key: max(rises[free.key], _more_after_oom(free.current))
+        for free in unbounded
+        if free.resource == "memory" and free.container in observation.pods.starving
+    }
     bounded = []
     for container_resource in unbounded:
         resource, room = container_resource.resource, rooms[container_resource.resource]
         if room is not None:
+            first = [rise for key, rise in starving.items() if key.resource == resource]
+            left = max(0, room.size - sum(first))
             among = [rises[other.key] for other in unbounded if other.resource == resource]
-            most = container_resource.current + _share(room.size, rises[container_resource.key], among)
+            rise = rises[container_resource.key]
+            part = _share(left, max(0, rise - starving.get(container_resource.key, 0)), among)
+            if (own := starving.get(container_resource.key)) is not None:
+                part += min(own, room.size * own // max(1, sum(first)))
+            most = container_resource.current + part
             fixed = container_resource.bounds.fixed_limit
             bounds = structs.replace(
                 container_resource.bounds, fixed_limit=most if fixed is None else min(fixed, most)
@@ -110,20 +122,32 @@ def _within_pod(
     return tuple(bounded)
 
 
-def _room_in_pod(pod: PodSpec, resource: Resource, node: LargestNode | None) -> Bound | None:
+def _more_after_oom(current: int) -> int:
+    """Returns by how much a container gets more memory after it ran out of it."""
+    return max(ceil_div(current * OOM_PERCENT, 100) - current, OOM_LEAST)
+
+
+def _room_in_pod(
+    observation: ScalableState, governed_resources: Sequence[ContainerResource], resource: Resource
+) -> Bound | None:
     """Returns how much more the containers may request, and what bounds that; None if nothing does. A missing pod
     request counts as the pod's limit, which no pod request may exceed."""
+    pod, node = observation.workload.spec.template.spec, observation.largest_node
     sidecars = [container for container in pod.init_containers if container.restart_policy == "Always"]
     # A missing request is equal to the limit, as in Kubernetes.
-    requested = [
-        container.resources.limits | container.resources.requests
+    requested = {
+        container.name: amount(container.resources.limits | container.resources.requests, resource) or 0
         for container in (*pod.containers, *sidecars)
-    ]
-    taken, rooms = sum(amount(requests, resource) or 0 for requests in requested), []
+    }
+    taken, rooms = sum(requested.values()), []
     own = {} if pod.resources is None else pod.resources.limits | pod.resources.requests
     if (whole := amount(own, resource)) is not None:
         rooms.append(Bound(max(0, whole - taken), POD_RESOURCES))
     if node is not None and (node.is_awaited or resource in node.allocatable):
+        # Pods may request more than the template: by a LimitRange, or by injected containers.
+        present = {one.container: one.current for one in governed_resources if one.resource == resource}
+        of_pods = observation.pods.totals.get(resource)
+        taken = max(sum((requested | present).values()), 0 if of_pods is None else of_pods.requested)
         rooms.append(Bound(max(0, node.allocatable.get(resource, 0) - taken), LARGEST_NODE))
     return min(rooms, key=lambda room: room.size, default=None)
 

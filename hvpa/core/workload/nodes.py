@@ -7,6 +7,7 @@ nodes, such as DaemonSets, nor pod affinity, topology spread, volumes, runtime c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -22,24 +23,28 @@ from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import LargestNode
 from hvpa.core.workload.containers import amounts
 
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}\Z", re.ASCII)
 _EXCLUDES: Final = ("NoSchedule", "NoExecute")
-_BY_KUBERNETES: Final = "node.kubernetes.io/"
-"""Prefix of taints that a node has for a time only, such as `unschedulable` while it is drained, and `not-ready`."""
+_FOR_A_TIME: Final = (
+    "node.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/disrupted",
+)
+"""Beginnings of taints that a node has for a time only, such as `unschedulable` while it is drained."""
 
 
 def largest_node(nodes: Iterable[Node], pod: TemplateSpec) -> LargestNode:
     """Returns the largest CPU and memory among the nodes that pods of this template may use."""
     largest: dict[Resource, int] = {}
-    count = 0
     for node in nodes:
         if not _may_use(node, pod):
             continue
-        count += 1
         for resource, amount in amounts(node.status.allocatable).items():
             largest[resource] = max(amount, largest.get(resource, 0))
     if largest.keys() < set(RESOURCES):
         return LargestNode(problem="there is no node that the pods may use")
-    return LargestNode(largest, count)
+    return LargestNode(largest)
 
 
 def _may_use(node: Node, pod: TemplateSpec) -> bool:
@@ -74,19 +79,21 @@ def _meets(expression: Expression, labels: Mapping[str, str]) -> bool:
         return value is None
     if value is None or len(expression.values) != 1:
         return False
-    try:
-        have, bound = int(value), int(expression.values[0])
-    except ValueError:
+    if not (_NUMBER.match(value) and _NUMBER.match(expression.values[0])):
         return False
+    have, bound = int(value), int(expression.values[0])
     return have > bound if expression.operator == "Gt" else expression.operator == "Lt" and have < bound
 
 
 def _tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
-    if taint.effect not in _EXCLUDES or taint.key.startswith(_BY_KUBERNETES):
+    if taint.effect not in _EXCLUDES or taint.key.startswith(_FOR_A_TIME):
         return True
     return any(
         toleration.effect in ("", taint.effect)
         and toleration.key in ("", taint.key)
-        and (toleration.operator == "Exists" or (toleration.key and toleration.value == taint.value))
+        and (
+            toleration.operator == "Exists"
+            or (toleration.operator in ("", "Equal") and toleration.key and toleration.value == taint.value)
+        )
         for toleration in tolerations
     )

@@ -12,7 +12,7 @@ from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
-from hvpa.core.model import Objects, OtherHvpa, Settings
+from hvpa.core.model import LargestNode, Objects, OtherHvpa, Settings
 from hvpa.core.recommenders.ownership import O
 from hvpa.core.recommenders.stale import silences
 from hvpa.core.values.memo import remembered
@@ -50,6 +50,7 @@ from hvpa.kube.objects.stored_hvpa import NO_LINKS, Links, StoredHvpa
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.reconcile.ports import Key
 
+_OF_CUSTOM: Final = LargestNode(problem="HVPA does not know which nodes pods of a custom kind may use")
 _VPA_PERIOD: Final = Settings().vpa_period
 _without_resizes: Final[Callable[[HvpaSpec], HvpaSpec]] = remembered(HvpaSpec.without_resizes)
 
@@ -228,7 +229,8 @@ class LocalCluster:
         workload = self._workload(target)
         pods = self._pods_of(target, workload.spec.selector) if workload is not None else ()
         unlisted = self._unlisted.get(target.kind)
-        if (custom := custom_target(key.namespace, stored.links)) is not None and custom in self.custom:
+        custom = custom_target(key.namespace, stored.links)
+        if custom is not None and custom in self.custom:
             unlisted = self.custom.unreadable(custom)
             workload = None if workload is None else with_newest_pod(workload, pods)
         others = self._targeting.beside(target, key.name) if target.name else ()
@@ -236,7 +238,7 @@ class LocalCluster:
         keys = [Key(vpa.metadata.namespace, vpa.metadata.name) for vpa in vpas]
         hvpa, node = self._read(stored), None
         if workload is not None and hvpa.spec is not None and hvpa.spec.vpa.max_allowed is not None:
-            node = self.nodes.largest(workload.spec.template.spec)
+            node = _OF_CUSTOM if custom is not None else self.nodes.largest(workload.spec.template.spec)
         return Objects(
             hvpa=hvpa,
             workload=workload,
@@ -328,6 +330,10 @@ class LocalCluster:
     def _hvpa_changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
         if new is not None:
             new.succeed(old)
+            if b'"LargestNode"' in bytes(
+                new.spec
+            ):  # the nodes are listed before the first decision, if possible
+                self.nodes.want()
         meta = _either(old, new).metadata
         key = Key(meta.namespace, meta.name)
         if old is not None and new is not None and not changes.hvpa_spec_changed(old, new):

@@ -109,7 +109,7 @@ class SimulatedCluster:
         size = self._state.node_size
         if not size:
             return LargestNode(problem="the scenario's nodes have no size")
-        return LargestNode(size, 1)
+        return LargestNode(size)
 
     def hvpa(self) -> HvpaObject:
         """Returns the current Hvpa."""

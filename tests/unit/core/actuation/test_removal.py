@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.build import decided, hvpa, merged, objects, vpa, workload
+from builders.build import at, decided, hvpa, merged, objects, stamp, vpa, workload
 from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.removal import CANNOT, LACKS
@@ -171,7 +171,9 @@ def test_a_template_that_is_patched_replaces_all_pods() -> None:
 def test_more_cpu_for_the_start_is_no_wrong_size() -> None:
     boost = {"startupBoost": [{"container": "app", "cpu": {"factor": 3}, "after": "1h"}]}
     more = {**LARGER, "cpu": "6"}
-    pods = [fits("a"), running("b", more, change=created(21)), lacks("c")]
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=-20))}
+    start = {"status": {"startTime": stamp(at(seconds=-60)), "conditions": [ready]}}
+    pods = [fits("a"), running("b", more, change=merged(created(21), start)), lacks("c")]
     assert costs(scaled_in(pods, 2, spec=boost)) == {"c": LACKS}
     assert costs(scaled_in(pods[:2], 1, spec=boost)) == {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Final
 
 import pytest
@@ -29,7 +30,7 @@ from builders.build import (
 )
 from builders.build import hpa as build_hpa
 from hvpa.api.objects.read_models import Pod, PodCondition, PodStatus
-from hvpa.core.model import Decision, RefusedResize
+from hvpa.core.model import Decision, LargestNode, RefusedResize
 from tests.unit.core.actuation.sized_pods import (
     REQUESTS,
     RESTARTS,
@@ -47,6 +48,8 @@ BOOST: Final = {"container": "app", "cpu": {"factor": 3}}
 UP: Final = {"requests": {"cpu": "3"}}
 DOWN: Final = {"requests": {"cpu": "1"}}
 KEY: Final = "Deployment.apps/web"
+HAD: Final = {"boosts": [{"name": "app", "requests": {"cpu": "3"}}]}
+"""The status, if pods of 1 core have or had 3 for their start."""
 
 
 def starting(
@@ -215,23 +218,24 @@ def decided_for(
 
 def test_a_boost_ends_although_the_spec_has_none_any_more() -> None:
     """As a user removes it while a pod starts; the status names the container."""
-    assert boosted([starting()]).status.boosted == ("app",)
-    over = decided_for([starting()], {"startupBoost": []}, {"boosted": ["app"]})
-    assert (resized(over), over.status.boosted) == ({"web-1": DOWN}, ("app",))
-    gone = decided_for([starting(requests=REQUESTS)], {"startupBoost": []}, {"boosted": ["app"]})
-    assert (gone.resizes, gone.status.boosted) == ((), ())
+    (record,) = boosted([starting()]).status.boosts
+    assert (record.name, record.requests) == ("app", {"cpu": "3"})
+    over = decided_for([starting()], {"startupBoost": []}, HAD)
+    assert (resized(over), over.status.boosts) == ({"web-1": DOWN}, (record,))
+    gone = decided_for([starting(requests=REQUESTS)], {"startupBoost": []}, HAD)
+    assert (gone.resizes, gone.status.boosts) == ((), ())
 
 
 @pytest.mark.parametrize("change", [{"cpu": {"factor": 4}}, {"cpu": {"value": "500m"}}])
 def test_a_boost_ends_although_the_spec_has_another_by_then(change: Mapping[str, Any]) -> None:
     pod = starting(ready=True, changed=0)
-    outcome = decided_for([pod], {"startupBoost": [{**BOOST, **change}]}, {"boosted": ["app"]})
+    outcome = decided_for([pod], {"startupBoost": [{**BOOST, **change}]}, HAD)
     assert resized(outcome) == {"web-1": DOWN}
 
 
 def test_a_boost_ends_at_the_size_of_an_edited_template() -> None:
     edited = {"resources": {"requests": {"cpu": "1200m", "memory": "1Gi"}}}
-    outcome = decided_for([starting(ready=True, changed=0)], template=edited)
+    outcome = decided_for([starting(ready=True, changed=0)], status=HAD, template=edited)
     assert resized(outcome) == {"web-1": {"requests": {"cpu": "1200m"}}}
 
 
@@ -244,12 +248,50 @@ def test_a_boosted_limit_ends_too() -> None:
 
 @pytest.mark.parametrize("spec", [{"updateStrategy": {"type": "Rollout"}, "startupBoost": []}, {}])
 def test_a_boost_ends_although_pods_are_replaced_now(spec: Mapping[str, Any]) -> None:
-    replacing = {"replacing": {"since": stamp(at(minutes=-1)), "message": "no room"}, "boosted": ["app"]}
+    replacing = {"replacing": {"since": stamp(at(minutes=-1)), "message": "no room"}, **HAD}
     strategy = {"updateStrategy": {"type": "InPlaceOrRollout"}}
     outcome = decided_for([starting()], {**strategy, **spec}, replacing)
-    assert (resized(outcome), outcome.status.boosted) == ({"web-1": DOWN}, ("app",))
+    assert resized(outcome) == {"web-1": DOWN}
+    assert [record.name for record in outcome.status.boosts] == ["app"]
     over = decided_for([starting(requests=REQUESTS)], {**strategy, **spec}, replacing)
-    assert (over.resizes, over.status.boosted) == ((), ())
+    assert over.resizes == ()
+
+
+def test_the_end_of_a_boost_is_tried_again_although_pods_are_replaced_now() -> None:
+    body = {"metadata": {"uid": "web-1"}, "spec": {"containers": [{"name": "app", "resources": DOWN}]}}
+    refused = (RefusedResize("web-1", body, "forbidden", NOW, of_start=True),)
+    spec = {"updateStrategy": {"type": "Rollout"}, "startupBoost": []}
+    outcome = decided_for([starting(seconds=9000)], spec, HAD, refused_resizes=refused)
+    assert (outcome.resizes, [record.name for record in outcome.status.boosts]) == ((), ["app"])
+    assert resized(decided_for([starting(seconds=9000)], spec, HAD)) == {"web-1": DOWN}
+
+
+@pytest.mark.parametrize("seconds", [300, 3600])
+def test_a_size_that_is_lowered_is_no_boost(seconds: float) -> None:
+    """Two cores were decided before; no boost has two cores."""
+    held = {"vpa": {"scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
+    old = starting(requests={"cpu": "2", "memory": "1Gi"}, seconds=seconds, ready=True)
+    assert resized(boosted([old], spec=held, since=at(seconds=-1))) == {}
+    assert resized(boosted([old], since=at(seconds=-1))) == {"web-1": DOWN}
+
+
+def test_pods_of_an_older_template_keep_their_size() -> None:
+    older = starting(requests={"cpu": "2", "memory": "1Gi"}, seconds=300, ready=True)
+    assert decided_for([older]).resizes == ()
+
+
+def test_an_old_pod_with_a_size_like_a_boost_keeps_its_gates() -> None:
+    """Three cores were decided before, and now one, of which the boost is three."""
+    held = {"vpa": {"scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
+    old = starting(seconds=3600, ready=True)
+    assert resized(boosted([old], spec=held, since=at(seconds=-1))) == {}
+
+
+def test_a_boost_fits_the_largest_node() -> None:
+    node = LargestNode({"cpu": 2500, "memory": 2**34})
+    outcome = decided_for([starting(requests=REQUESTS)], largest_node=node, creation_sizes=())
+    assert resized(outcome) == {"web-1": {"requests": {"cpu": "2500m"}}}
+    assert outcome.creation_sizes == {KEY: "web; app 2500m: :"}
 
 
 def test_a_limit_of_others_bounds_a_boost() -> None:
@@ -382,7 +424,7 @@ def test_other_containers_count_as_they_are() -> None:
     )
     young = pod("web-1", containers=both, change={"status": {"startTime": stamp(at(seconds=-9))}})
     seen = scalable(objects(own, workload(1, containers=template), None, vpa({"app": REQUESTS}), [young]))
-    assert (seen.pods.boosted, seen.pods.unlike) == (1, {})
+    assert (seen.pods.boosted, seen.pods.unlike) == ((Fraction(31, 11), Fraction(31, 11)), {})
 
 
 def test_decisions_see_pods_without_their_boosts() -> None:
@@ -395,32 +437,38 @@ def test_decisions_see_pods_without_their_boosts() -> None:
         own, workload(3, containers=[container(requests=REQUESTS)]), None, vpa({"app": REQUESTS}), pods
     )
     observation = scalable(inputs)
-    assert (observation.pods.boosted, observation.pods.unlike) == (2, {})
+    assert (observation.pods.boosted, observation.pods.unlike) == ((Fraction(7, 3), Fraction(2)), {})
     assert [pod.spec.containers[0].resources.requests["cpu"] for pod in observation.resizable] == [
         "3",
         "3",
         "1",
     ]
     without = scalable(replace(inputs, pods=(running("web-3"),)))
-    assert without.pods.boosted == 0
+    assert without.pods.boosted is None
 
 
 def scaled(
-    utilization: int, desired: int, boost: bool, blend: str = "Additive", used: str = "800m", of: str = ""
+    asked: int,
+    pods: Sequence[Pod],
+    blend: str = "Additive",
+    metric: Mapping[str, Any] | None = None,
+    conditions: Sequence[Mapping[str, Any]] = (),
 ) -> int:
-    """How many replicas 4 ready pods become that request 1 core each, with a target of 50 percent. Two of them, which
-    started a minute ago, have 3 cores for their start, which the HPA knows."""
-    name = {"name": "cpu", **({"container": of} if of else {})}
-    kind, field = ("ContainerResource", "containerResource") if of else ("Resource", "resource")
-    target = {"type": "Utilization", "averageUtilization": 50}
-    current = {"averageUtilization": utilization, "averageValue": used}
+    """How many replicas 4 become where the HPA asks for so many. Its target is 50 percent of the CPU."""
+    target = metric or {"type": "Utilization", "averageUtilization": 50}
+    kind, field = ("External", "external") if metric else ("Resource", "resource")
+    name = {"metric": {"name": "queue"}} if metric else {"name": "cpu"}
+    current = {"averageValue": "100"} if metric else {"averageUtilization": 80, "averageValue": "800m"}
+    if asked < 4:
+        current = {"averageUtilization": 20, "averageValue": "200m"}
     measured = build_hpa(
-        desired,
+        asked,
         change={
             "spec": {"maxReplicas": 20, "metrics": [{"type": kind, field: {**name, "target": target}}]},
             "status": {
                 "currentReplicas": 4,
                 "currentMetrics": [{"type": kind, field: {**name, "current": current}}],
+                "conditions": list(conditions),
             },
         },
     )
@@ -431,28 +479,39 @@ def scaled(
         "startupBoost": [{**BOOST, "after": "5m", "atMost": "10m"}],
         "weightBasedScalingIntervals": [{"vpaWeight": 0}],
     }
-    old = [running(f"web-{number}", status={"started": True}) for number in range(2)]
-    size = BOOSTED if boost else REQUESTS
-    new = [starting(f"new-{number}", size, 60, ready=True, changed=45) for number in range(2)]
     own = hvpa(spec, size_status(4, {"app": SIZE}, at(hours=-1)))
     present = workload(4, containers=[container(requests=REQUESTS)])
-    outcome = decided(objects(own, present, measured, vpa({"app": REQUESTS}), [*old, *new]))
+    outcome = decided(objects(own, present, measured, vpa({"app": REQUESTS}), pods))
     assert outcome.replicas is not None
     return outcome.replicas.target
 
 
+def four(size: Mapping[str, str], ready: bool) -> list[Pod]:
+    """Three pods of one core, and one of this size that started a minute ago."""
+    young = starting("new-1", size, 60, ready=ready, changed=45 if ready else None)
+    return [*[running(f"web-{number}") for number in range(3)], young]
+
+
 @pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
-def test_a_boost_changes_no_count(blend: str) -> None:
-    """All pods use 800m, 80 percent of their requests; the HPA divides by 2 cores, the mean of 1 and 3."""
-    without = scaled(80, 7, boost=False, blend=blend)
-    assert without == 7
-    assert scaled(40, 4, boost=True, blend=blend) == without
-    assert scaled(40, 4, boost=True, blend=blend, of="app") == without
+def test_replicas_grow_as_without_a_boost(blend: str) -> None:
+    """Three pods use 80 percent, and one starts. The HPA divides by 6 cores instead of 4: it asks for 4, not 5."""
+    assert scaled(5, four(REQUESTS, ready=False), blend) == 5
+    assert scaled(4, four(BOOSTED, ready=False), blend) == 5
 
 
-def test_a_boost_holds_scaling_in() -> None:
-    assert scaled(20, 2, boost=False, used="200m") == 2
-    assert scaled(10, 1, boost=True, used="200m") == 4
+def test_a_boost_changes_nothing_beyond_the_hpas_behavior_or_for_other_metrics() -> None:
+    limited = {"type": "ScalingLimited", "status": "True", "reason": "ScaleUpLimit", "message": ""}
+    assert scaled(4, four(BOOSTED, ready=False), conditions=[limited]) == 4
+    queue = {"type": "AverageValue", "averageValue": "80"}
+    assert scaled(5, four(BOOSTED, ready=False), metric=queue) == scaled(
+        5, four(REQUESTS, ready=False), metric=queue
+    )
+
+
+def test_a_boost_removes_no_replicas() -> None:
+    """The HPA divides usage by 6 cores instead of 4."""
+    assert scaled(2, four(REQUESTS, ready=True)) == 2
+    assert scaled(2, four(BOOSTED, ready=True)) == 3
 
 
 def test_a_pod_that_has_been_larger_for_long_counts_as_it_is() -> None:
@@ -464,7 +523,7 @@ def test_a_pod_that_has_been_larger_for_long_counts_as_it_is() -> None:
     inputs = objects(
         own, target, None, vpa({"app": REQUESTS}), [starting(seconds=3600, ready=True, changed=600)]
     )
-    assert scalable(inputs).pods.boosted == 0
+    assert scalable(inputs).pods.boosted is None
 
 
 def test_a_pod_in_its_start_follows_another_size() -> None:

@@ -576,7 +576,7 @@ def test_replicas_serve_what_the_largest_node_has_no_room_for() -> None:
     """10 cores of demand: 3 x 3333m on the path, and 5 x 2 cores where no node has more."""
     spec = {"vpa": {"maxAllowed": "LargestNode"}}
     objects = one_core(2, "4", "4", spec, request="2")
-    node = LargestNode({"cpu": 2000, "memory": 64 * GIB}, 3)
+    node = LargestNode({"cpu": 2000, "memory": 64 * GIB})
     free, bounded = build.decided(objects), build.decided(replace(objects, largest_node=node))
     assert count(bounded) > count(free)
     assert view(bounded).wanted.sizes[CPU] == 2000 < view(free).wanted.sizes[CPU]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import build
-from hvpa.api.objects.read_models import Node, TemplateSpec
+from hvpa.api.objects.read_models import Node, Pod, TemplateSpec
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import Decision, LargestNode
 from hvpa.core.workload.nodes import largest_node
@@ -79,6 +79,7 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
         (required(expression("disk", "Lt", "1")), False),
         (required(expression("cores", "Gt")), False),
         (required(expression("cores", "Unknown", "1")), False),
+        (required(expression("cores", "Gt", "6_0")), False),
         (required(expression("zone", "Exists"), expression("zone", "In", "b")), False),
         (required(), False),
         (required(fields=[expression("metadata.name", "In", "large")]), True),
@@ -86,7 +87,7 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     ],
 )
 def test_which_nodes_a_pod_may_use_by_their_labels(spec: Mapping[str, Any], may: bool) -> None:
-    assert bool(largest_node([node()], pod(**spec)).nodes) is may
+    assert (not largest_node([node()], pod(**spec)).problem) is may
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,8 @@ def test_which_nodes_a_pod_may_use_by_their_labels(spec: Mapping[str, Any], may:
         ({**GPU, "effect": "NoExecute"}, [], False),
         ({**GPU, "effect": "PreferNoSchedule"}, [], True),
         ({**GPU, "key": "node.kubernetes.io/unschedulable"}, [], True),
+        ({**GPU, "key": "ToBeDeletedByClusterAutoscaler"}, [], True),
+        (GPU, [{"key": "gpu", "operator": "Gt", "value": "yes"}], False),
         (GPU, [{"operator": "Exists"}], True),
         (GPU, [{"key": "gpu", "operator": "Exists"}], True),
         (GPU, [{"key": "gpu", "value": "yes"}], True),
@@ -108,12 +111,13 @@ def test_which_nodes_a_pod_may_use_by_their_labels(spec: Mapping[str, Any], may:
 def test_which_nodes_a_pod_may_use_by_their_taints(
     taint: Mapping[str, str], tolerations: Sequence[Mapping[str, str]], may: bool
 ) -> None:
-    assert bool(largest_node([node(taints=[taint])], pod(tolerations=list(tolerations))).nodes) is may
+    found = largest_node([node(taints=[taint])], pod(tolerations=list(tolerations)))
+    assert (not found.problem) is may
 
 
 def test_cpu_and_memory_may_be_of_two_nodes() -> None:
     nodes = [node("a", "4", "64Gi"), node("b", "64", "16Gi"), node("c", "1", "1Gi")]
-    assert largest_node(nodes, pod()) == LargestNode(LARGE, 3)
+    assert largest_node(nodes, pod()) == LargestNode(LARGE)
 
 
 def test_without_a_node_or_its_size_nothing_is_known() -> None:
@@ -124,7 +128,7 @@ def test_without_a_node_or_its_size_nothing_is_known() -> None:
 
 @given(st.permutations([node("a", "4", "64Gi"), node("b", "64", "16Gi"), node("c", taints=[GPU])]))
 def test_the_order_of_nodes_changes_nothing(nodes: Sequence[Node]) -> None:
-    assert largest_node(nodes, pod()) == LargestNode(LARGE, 2)
+    assert largest_node(nodes, pod()) == LargestNode(LARGE)
 
 
 # --- the bound of a request ------------------------------------------------------------------------------------------
@@ -147,7 +151,7 @@ def decided(target: Mapping[str, str], largest: LargestNode | None) -> Decision:
 
 
 def test_a_request_ends_at_the_largest_node() -> None:
-    decision = decided({"cpu": "8", "memory": "2G"}, LargestNode(SMALL, 1))
+    decision = decided({"cpu": "8", "memory": "2G"}, LargestNode(SMALL))
     assert decision.containers["app"].requests == {"cpu": 4000, "memory": 2 * 10**9}
     active = build.condition(decision, "VpaActive")
     assert (active.reason, active.message) == (
@@ -158,7 +162,7 @@ def test_a_request_ends_at_the_largest_node() -> None:
 
 
 def test_nothing_is_lowered_to_the_largest_node() -> None:
-    tiny = LargestNode({"cpu": 500, "memory": 2**20}, 1)
+    tiny = LargestNode({"cpu": 500, "memory": 2**20})
     assert decided({"cpu": "8", "memory": "2Gi"}, tiny).workload_patch is None
 
 
@@ -188,8 +192,71 @@ def test_the_pods_own_resources_may_be_smaller_than_the_node() -> None:
         ),
         None,
         build.vpa({"app": {"cpu": "8", "memory": "32Gi"}}),
-        largest_node=LargestNode(SMALL, 1),
+        largest_node=LargestNode(SMALL),
     )
     decision = build.decided(inputs)
     assert decision.containers["app"].requests == {"cpu": 2000, "memory": 16 * 2**30}
     assert build.condition(decision, "VpaActive").reason == "PodLevelResources"
+
+
+def shared(
+    target: Mapping[str, Mapping[str, str]],
+    weight: int = 100,
+    killed: str = "",
+    pods: Sequence[Pod] | None = None,
+) -> dict[str, int]:
+    """The memory that app (4Gi) and side (1Gi) get on a node of 16Gi."""
+    containers = [
+        build.container("app", {"cpu": "1", "memory": "4Gi"}),
+        build.container("side", {"cpu": "1", "memory": "1Gi"}),
+    ]
+    if killed:
+        pods = [build.oom_killed(build.at(minutes=-1), of=killed, containers=containers)]
+    inputs = build.objects(
+        build.hvpa({**SPEC, "weightBasedScalingIntervals": [{"vpaWeight": weight}]}),
+        build.workload(1, containers=containers),
+        None,
+        build.vpa(target),
+        pods,
+        largest_node=LargestNode({"cpu": 4000, "memory": 16 * 2**30}),
+    )
+    decision = build.decided(inputs)
+    return {name: size.requests["memory"] for name, size in decision.containers.items()}
+
+
+def test_a_container_that_ran_out_of_memory_is_served_first() -> None:
+    """Its neighbour's target is larger than the node."""
+    targets = {"app": {"memory": "4Gi"}, "side": {"memory": "20Gi"}}
+    assert shared(targets)["app"] == 4 * 2**30
+    sizes = shared(targets, killed="app")
+    assert sizes["app"] > 4 * 2**30
+    assert sum(sizes.values()) <= 16 * 2**30
+    assert shared(targets, weight=0, killed="app")["app"] > 4 * 2**30
+
+
+def test_an_oom_at_the_largest_node_is_reported() -> None:
+    full = [build.container(requests={"cpu": "1", "memory": "16Gi"})]
+    inputs = build.objects(
+        build.hvpa(SPEC),
+        build.workload(1, containers=full),
+        None,
+        build.vpa({"app": {"memory": "16Gi"}}),
+        [build.oom_killed(build.at(minutes=-1), containers=full)],
+        largest_node=LargestNode(SMALL),
+    )
+    assert "the largest node allows no more" in build.condition(build.decided(inputs), "Ready").message
+
+
+def test_requests_that_others_have_given_count_too() -> None:
+    """The template has no CPU request, and a LimitRange has given 2 cores."""
+    bare = [build.container(requests={"memory": "1Gi"})]
+    given = [build.container(requests={"cpu": "2", "memory": "1Gi"})]
+    inputs = build.objects(
+        build.hvpa(SPEC),
+        build.workload(1, containers=bare),
+        None,
+        build.vpa({"app": {"cpu": "32"}}),
+        [build.pod("web-0", containers=given)],
+        largest_node=LargestNode(SMALL),
+    )
+    assert build.decided(inputs).containers["app"].requests["cpu"] == 4000

@@ -92,8 +92,8 @@ def test_the_same_objects_are_read_until_something_changes() -> None:
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
-        (NodeModel(cpu=4000, memory=2**30), LargestNode({"cpu": 4000, "memory": 2**30}, 1)),
-        (NodeModel(cpu=4000), LargestNode({"cpu": 4000}, 1)),
+        (NodeModel(cpu=4000, memory=2**30), LargestNode({"cpu": 4000, "memory": 2**30})),
+        (NodeModel(cpu=4000), LargestNode({"cpu": 4000})),
         (NodeModel(), LargestNode(problem="the scenario's nodes have no size")),
     ],
 )
