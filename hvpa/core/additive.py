@@ -14,7 +14,7 @@ from hvpa.core.actuation.pod import awaited, own_pods
 from hvpa.core.axes.replicas import ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, ResourceStep
-from hvpa.core.gates.gates import MIN_CHANGE, NO_CLOCK, GateContext
+from hvpa.core.gates.gates import NO_CLOCK, GateContext
 from hvpa.core.model import ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
@@ -155,28 +155,9 @@ def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bo
     ppm, measured_at = _weight_of(axis, start, usual, wants_out)
     wanted, moved_from = _blended(axis, start, ppm)
     if before is not None:
-        return axis.with_fast(item, _without_raise(axis, item, before, (wanted, ppm, moved_from)))
+        return axis.with_fast(item, axis.without_raise(item, before, (wanted, ppm, moved_from)))
     step = axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from)
     return axis.with_fast(item, step)
-
-
-def _without_raise(
-    axis: RequestsAxis, item: ContainerResource, before: int, usual: tuple[int, int, int | None]
-) -> ResourceStep | None:
-    """Return the change that ends a raise by the fast signal, once pods need it no more. It goes to the `usual` request
-    (with its weight, and the target that it moves with), which begins from the request `before`. If that is smaller
-    than `before`, held, or without weight, it goes to `before`; a smaller request then follows as usual."""
-    wanted, ppm, moved_from = usual
-    way_back = item.bounds.clamp(before)
-    larger = max(wanted, way_back) if ppm else way_back
-    step, is_needed = axis.kept(item, larger, before)
-    if is_needed:
-        return step
-    if larger > way_back:
-        step = axis.step_to(item, larger, ppm, moved_from=moved_from, start=before)
-        if step is None or (hold := axis.hold(step)) is None or hold.reason == MIN_CHANGE:
-            return step
-    return axis.step_to(item, way_back, FULL, start=before)
 
 
 def _weight_of(

@@ -16,6 +16,7 @@ from hvpa.core.axes.steps import AxisRecord, RequestsResult, ResourceStep
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
     MAINTENANCE_WINDOW,
+    MIN_CHANGE,
     NO_CLOCK,
     OVERRIDDEN,
     RELIEVED,
@@ -256,7 +257,27 @@ class RequestsAxis:
         is_smaller = usual is None or usual.request <= raised.request or self.hold(usual) is not None
         return raised if is_smaller else usual
 
-    def kept(self, item: ContainerResource, usual: int, before: int) -> tuple[ResourceStep | None, bool]:
+    def without_raise(
+        self, item: ContainerResource, before: int, usual: tuple[int, int, int | None]
+    ) -> ResourceStep | None:
+        """Returns the change that ends a raise by the fast signal, once pods need it no more. It goes to the `usual`
+        request (with its weight, and the target that it moves with), which begins from the request `before`. If that is
+        smaller than `before`, held, or without weight, it goes to `before`; a smaller request then follows as usual."""
+        wanted, ppm, moved_from = usual
+        way_back = item.bounds.clamp(before)
+        larger = max(wanted, way_back) if ppm else way_back
+        step, is_needed = self._kept_of_raise(item, larger, before)
+        if is_needed:
+            return step
+        if larger > way_back:
+            step = self.step_to(item, larger, ppm, moved_from=moved_from, start=before)
+            if step is None or (hold := self.hold(step)) is None or hold.reason == MIN_CHANGE:
+                return step
+        return self.step_to(item, way_back, FULL, start=before)
+
+    def _kept_of_raise(
+        self, item: ContainerResource, usual: int, before: int
+    ) -> tuple[ResourceStep | None, bool]:
         """Returns the step to what pods still need of a raise of CPU by the fast signal (None: all of it), and whether
         they need any of it. `usual`: the usual request, which begins from `before`."""
         need = self._fast.still_needed(item, usual)

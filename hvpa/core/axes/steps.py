@@ -43,9 +43,10 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
     """The target that the current request was blended from, if the request moves with its target from there."""
 
     @property
-    def is_urgent(self) -> bool:
-        """Whether the step is for a container that runs out of a resource, so that it is never too small."""
-        return self.override or self.fast is not None
+    def is_never_near(self) -> bool:
+        """Whether the step is made however small it is: the container runs out of a resource, or a raise by the fast
+        signal ends."""
+        return self.override or self.fast is not None or self.before_fast is not None
 
     @property
     def is_return(self) -> bool:

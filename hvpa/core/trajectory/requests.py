@@ -44,7 +44,7 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Reso
     movers: list[ResourceStep] = []
     for item in axis.items:
         step = _step(axis, joint, item, is_held)
-        if step is not None and (step.is_urgent or not joint.is_near(item.key, step.request)):
+        if step is not None and (step.is_never_near or not joint.is_near(item.key, step.request)):
             movers.append(step)
         elif step is not None and _raised_at(axis, item) is None:
             near.append(_along(joint, step))
@@ -73,8 +73,13 @@ def _usual_step(
 
     If pods are replaced, a CPU raise that only the present demand needs, at the path's last count, waits: a short spike
     ends before all pods are larger. A lower request waits until it has been wanted long enough without interruption.
-    For sizes on the path in place, `Joint.recent` has this effect.
+    For sizes on the path in place, `Joint.recent` has this effect. CPU that no metric measures and that the fast signal
+    has raised returns when pods need the raise no more.
     """
+    if joint.in_place and item.resource == "cpu" and item.key not in joint.current:
+        before = axis.before_fast(item)
+        if before is not None:
+            return axis.without_raise(item, before, (item.blended(FULL), FULL, None))
     measured_at = None if joint.unknown is None else joint.unknown.until
     step = axis.step_to(item, item.blended(FULL), FULL, measured_at=measured_at)
     if step is None:

@@ -1,4 +1,4 @@
-"""A raise by the fast signal ends when pods need it no more: with `Additive` at the request before it. Memory stays."""
+"""A raise by the fast signal ends when pods need it no more: at the request before it. Memory stays."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from tests.unit.core.actuation.sized_pods import resize_condition
 from tests.unit.core.fast.pods import HALF, NONE, WHOLE, cpu, deciding, growing, memory_of, usage
 
 ANY_CHANGE: Final = {"minChange": {"cpu": {"value": "1m"}}}
+UNMEASURED: Final = {"blend": "Trajectory", "weightBasedScalingIntervals": []}
+"""A joint decision without an HPA: no metric measures CPU."""
 
 
 def after_a_raise(
@@ -56,12 +58,24 @@ def test_additive_goes_on_from_the_request_before_the_raise(
     assert cpu(after_a_raise(HALF, target, used=used)) == wanted
 
 
+@pytest.mark.parametrize(("target", "wanted"), [("1", 1000), ("1300m", 1300), ("700m", 1000), ("3", 3000)])
+@pytest.mark.parametrize("used", [(1200,), (1200, 1900)])
+def test_cpu_that_no_metric_measures_goes_to_the_target_or_back(
+    target: str, wanted: int, used: Sequence[int]
+) -> None:
+    """Below the request before the raise, it waits for hours, as it would have without the raise."""
+    later = after_a_raise(UNMEASURED, target, used=used)
+    assert cpu(later) == wanted
+    assert later.ended == ("the fast signal had raised cpu of app from 1",)
+
+
 @pytest.mark.parametrize(
     ("now_used", "wanted"), [(900, 1000), (901, 1288), (960, 1372), (961, 1715), (1600, 2286)]
 )
-def test_additive_keeps_of_a_raise_what_pods_need(now_used: int, wanted: int) -> None:
+@pytest.mark.parametrize("blend", [HALF, UNMEASURED])
+def test_of_a_raise_what_pods_need_is_kept(blend: Mapping[str, Any], now_used: int, wanted: int) -> None:
     """900m is 90 percent of the request before. Of the raise, 901m needs 1288m, and 961m needs more than 80 percent."""
-    assert cpu(after_a_raise(HALF, now_used=now_used)) == wanted
+    assert cpu(after_a_raise(blend, now_used=now_used)) == wanted
 
 
 def test_a_raise_that_is_kept_is_explained() -> None:
@@ -77,14 +91,25 @@ def test_a_raise_that_is_kept_is_explained() -> None:
     assert (lowered.reported, len(lowered.ended)) == ((), 1)
 
 
+@pytest.mark.parametrize("blend", [HALF, UNMEASURED])
+@pytest.mark.parametrize("target", ["700m", "1"])
+def test_no_way_back_is_too_short(blend: Mapping[str, Any], target: str) -> None:
+    """`maxAllowed` leaves a raise to 1100m, which is close enough to 1 core otherwise."""
+    policy = {"containerPolicies": [{"containerName": "app", "maxAllowed": {"cpu": "1100m"}}]}
+    bounded = merged(blend, {"vpa": {"template": {"spec": {"resourcePolicy": policy}}}})
+    assert cpu(deciding(usage(1200, 1200), bounded)) == 1100
+    assert cpu(after_a_raise(bounded, target)) == 1000
+
+
 @pytest.mark.parametrize(("lasting", "wanted"), [(1200, 1715), (700, 1000)])
-def test_a_single_measurement_ends_no_raise(lasting: int, wanted: int) -> None:
+@pytest.mark.parametrize("blend", [HALF, UNMEASURED])
+def test_a_single_measurement_ends_no_raise(blend: Mapping[str, Any], lasting: int, wanted: int) -> None:
     """The usage of the last minute counts, however much the newest sample shows."""
-    raised = deciding(usage(1200, 1200), HALF)
+    raised = deciding(usage(1200, 1200), blend)
     now = at(minutes=2)
     of = {("web-0", "app"): PodUsage(300, now, lasting_cpu=lasting), ("web-1", "app"): PodUsage(300, now)}
     of["web-1", "app"] = of["web-0", "app"]
-    later = deciding(FastUsage(now, of, nodes=1), HALF, raised.status, now=now, has=1715)
+    later = deciding(FastUsage(now, of, nodes=1), blend, raised.status, now=now, has=1715)
     assert cpu(later) == wanted
 
 
@@ -117,14 +142,15 @@ def test_a_resize_that_waits_stops_further_raises_and_ends_none() -> None:
     assert cpu(later) == cpu(raised) == 2000
 
 
-def test_a_short_peak_leaves_no_large_request() -> None:
+@pytest.mark.parametrize(("blend", "wanted"), [(HALF, 1050), (UNMEASURED, 1100)])
+def test_a_short_peak_leaves_no_large_request(blend: Mapping[str, Any], wanted: int) -> None:
     """80 seconds of 5 cores, and then 920m for ten minutes."""
     status, size, now = HvpaStatus(), 1000, NOW
     for step in range(70):
         used = 5000 if step < 8 else 920
-        decision = deciding(usage(used, used, when=now), HALF, status, now=now, has=size, target="1100m")
+        decision = deciding(usage(used, used, when=now), blend, status, now=now, has=size, target="1100m")
         size, status, now = cpu(decision), decision.status, now + dt.timedelta(seconds=10)
-    assert size == 1050
+    assert size == wanted
 
 
 def test_after_a_raise_a_request_still_moves_with_its_target() -> None:
@@ -183,11 +209,12 @@ def test_a_raise_that_is_too_small_for_min_change_waits() -> None:
     assert cpu(after_a_raise(HALF, "2500m")) == 1715
 
 
-def test_usage_between_request_and_target_leads_to_no_endless_resizes() -> None:
+@pytest.mark.parametrize("blend", [HALF, UNMEASURED])
+def test_usage_between_request_and_target_leads_to_no_endless_resizes(blend: Mapping[str, Any]) -> None:
     """An hour of 950m: half of the way to the VPA's target of 1300m serves it."""
     status, sizes, now = HvpaStatus(), [1000], NOW
     for _ in range(360):
-        decision = deciding(usage(950, 950, when=now), HALF, status, now=now, has=sizes[-1], target="1300m")
+        decision = deciding(usage(950, 950, when=now), blend, status, now=now, has=sizes[-1], target="1300m")
         if cpu(decision) != sizes[-1]:
             sizes.append(cpu(decision))
         status, now = decision.status, now + dt.timedelta(seconds=10)
