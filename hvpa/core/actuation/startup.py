@@ -97,8 +97,8 @@ class Boosts(NamedTuple):
     def of(cls, observation: ObservedState, sizes: ContainerSizes) -> Boosts:
         """Returns the boosts of containers with these decided sizes (the others have the template's)."""
         spec, workload, vpa = observation.spec, observation.target, observation.vpa.object
-        if spec is None or workload is None:
-            return _NO_BOOSTS
+        assert spec is not None
+        assert workload is not None
         earlier, pods, node = observation.status.boosts, observation.resizable, observation.largest_node
         return boosts_of(BoostInputs(spec, workload, vpa, earlier, pods, node), sizes)
 

@@ -258,7 +258,8 @@ def _least_without_boosts(
 
     The HPA divides usage by the requests of ready pods, and, to scale out, also of pods that are not ready. Example: 4
     pods of 500m are ready and 2 of 1500m start. All requests are 5/3 of the usual ones, so 8 becomes 14. HVPA does not
-    go beyond the HPA's `behavior`.
+    go beyond the HPA's `behavior`. Ready pods that still have a boost may use it all, which is no demand, so HVPA then
+    adds no pods to the HPA's count.
     """
     boosted, limited = observation.pods.boosted, condition(hpa.status.conditions, "ScalingLimited")
     known = [reading for reading in readings if reading is not None]
@@ -270,7 +271,7 @@ def _least_without_boosts(
     if asked < present:
         return min(present, math.ceil(asked * boosted[1]))
     is_limited = limited is not None and limited.status == "True"
-    return None if is_limited else math.ceil(asked * boosted[0])
+    return None if is_limited or boosted[1] != 1 else math.ceil(asked * boosted[0])
 
 
 def _is_measuring(observation: Observation, clock: Clock) -> bool:

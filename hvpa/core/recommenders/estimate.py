@@ -280,8 +280,10 @@ def _counted_pods(reading: Reading, observation: ScalableObservation, clock: Clo
     else:
         known, counted = pods.running_from, pods.running or status.replicas
     # A joint decision waits for the first measurement of new pods: otherwise the older pods' usage would count for them
-    # too and add more pods. `Additive` does not wait: without new pods it would go back and forth.
-    counted = (clock.count_past(known) if observation.spec.joint else 0) or counted
+    # too and add more pods. `Additive` does not wait: without new pods it would go back and forth. It waits if the
+    # estimate bounds the count because pods have more CPU for their start.
+    waits = observation.spec.joint or observation.pods.boosted is not None
+    counted = (clock.count_past(known) if waits else 0) or counted
     return counted or observation.workload.spec.replicas
 
 
