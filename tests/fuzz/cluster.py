@@ -37,11 +37,12 @@ APIS: Final = {
     "verticalpodautoscalers": "/apis/autoscaling.k8s.io/v1",
     "verticalpodautoscalercheckpoints": "/apis/autoscaling.k8s.io/v1",
     "pods": "/api/v1",
+    "nodes": "/api/v1",
     "events": "/api/v1",
     "leases": "/apis/coordination.k8s.io/v1",
     "rollouts": "/apis/argoproj.io/v1alpha1",
 }
-WRITTEN: Final = frozenset(APIS) - {"leases", "verticalpodautoscalercheckpoints"}
+WRITTEN: Final = frozenset(APIS) - {"leases", "nodes", "verticalpodautoscalercheckpoints"}
 """What may be written to in an Hvpa's namespace; a lease only in its own."""
 LISTED: Final = frozenset(APIS) - {"events", "leases", "rollouts"}
 QUERIES: Final = frozenset(

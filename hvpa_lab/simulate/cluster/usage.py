@@ -236,8 +236,7 @@ class Arrangement:
                 for meter in group.meters:
                     container = pod.containers[meter.index]
                     work = pod.start_up * meter.base - (container.cpu_total - container.cpu_at_start)
-                    if work > 0:
-                        waits.append(work / meter.rate if meter.rate > 0 else math.inf)
+                    waits.append(max(0.0, work) / meter.rate if meter.rate > 0 else math.inf)
                 yield pod, at + max(waits)
 
     def measure(self, load: float, at: float) -> None:
