@@ -11,14 +11,14 @@ and a running resize as `PodResizeInProgress`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import or_
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from hvpa.api.objects.read_models import ContainerStatus, Pod, PodCondition, condition
-from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
+from hvpa.api.values.quantity import CPU, RESOURCES, Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, had, moved
 from hvpa.core.actuation.kubelet import (
     ALL,
@@ -38,7 +38,7 @@ from hvpa.core.actuation.startup import Boost, Boosts, with_cpu
 from hvpa.core.gates.backoff import refusal_wait
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
-from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import LIMIT_STEP_PERCENT, USE_COUNTS, USE_PERCENT
 from hvpa.core.workload.containers import changes, read_all, reported
@@ -115,13 +115,20 @@ class PodComparison(NamedTuple):
             begin = self._with_cpu(pod, {name: boost.boosted for name, boost in starting.items()})
             if begin.resize is not None:
                 return msgspec.structs.replace(begin, state="waiting", starts=True)
-            if begin.state in ("deferred", "infeasible"):
+            present = present_sizes(pod)
+            has_all = all(
+                differing(present.get(name, NOTHING), boost.boosted) == NOTHING
+                for name, boost in starting.items()
+            )
+            if begin.state in ("deferred", "infeasible") and not has_all:
                 no_boost, refused = begin.why, self._refused_boosts(pod, starting, begin.why) if on else ()
                 starting, ended = {}, on
         if ended:
             end = self._with_cpu(pod, ended, refused)
             if end.resize is not None:
                 return msgspec.structs.replace(end, no_boost=no_boost)
+        if (under_way := self._end_under_way(pod, starting)) is not None:
+            return msgspec.structs.replace(under_way, no_boost=no_boost)
         cpu = ended | {name: boost.boosted for name, boost in starting.items()}
         state = self._replace(sizes=with_cpu(self.sizes, cpu))._at_size(pod)
         if starting:
@@ -133,17 +140,31 @@ class PodComparison(NamedTuple):
     def end_of_boosts(self, pod: Pod) -> PodState | None:
         """Returns the state with the resize that ends all boosts of a pod; None if it has none."""
         on = self.boosts.on(pod, _spec_sizes(pod), self.context.clock)
-        return self._with_cpu(pod, on) if on else None
+        return self._with_cpu(pod, on) if on else self._end_under_way(pod, ())
+
+    def _end_under_way(self, pod: Pod, starting: Collection[str]) -> PodState | None:
+        """Returns the state of a pod whose spec contains the end of a boost that the container still has; None if there
+        is none. The kubelet allocates a resize as a whole. If another part of it waits, that part is set back first.
+        """
+        spec, present = _spec_sizes(pod), present_sizes(pod)
+        gaps = _gaps(present, spec)
+        ending = {
+            name
+            for name in self.boosts.boosted_in(present)
+            if gaps.get(name, NOTHING).requests.get(CPU, LARGEST) < present[name].requests[CPU]
+        }
+        if not ending - set(starting):
+            return None
+        others = {name: only(gap, ALL - {CPU} if name in ending else ALL) for name, gap in gaps.items()}
+        target = _changed_sizes(spec, had(present, others))
+        if fresh(pod, RESIZE_PENDING) is not None and target != spec:
+            due = {name: part for name in spec if (part := differing(spec[name], target[name])) != NOTHING}
+            return _of_start(_state_with_resize(pod, spec, due, restarts=False))
+        return self._state_under_way(pod, restarts=False)
 
     def _with_cpu(self, pod: Pod, cpu: ContainerSizes, refused: tuple[RefusedResize, ...] = ()) -> PodState:
         """Returns the state of a pod compared with this CPU alone; `refused` are further records of its resize."""
-        state = self._replace(sizes=cpu)._at_size(pod)
-        if state.resize is None:
-            return state
-        own = [msgspec.structs.replace(record, of_start=not record.used) for record in state.resize.refused]
-        records = (*own, *refused)
-        resize = msgspec.structs.replace(state.resize, refused=records, of_start=True)
-        return msgspec.structs.replace(state, resize=resize, of_start=True, is_stuck=False)
+        return _of_start(self._replace(sizes=cpu)._at_size(pod), refused)
 
     def _refused_boosts(self, pod: Pod, boosts: Mapping[str, Boost], why: str) -> tuple[RefusedResize, ...]:
         """Returns the record of boosts that the kubelet has not allocated, so that they are not tried again soon."""
@@ -377,6 +398,15 @@ def _state_with_resize(pod: Pod, have: ContainerSizes, due: ContainerSizes, rest
     lowers_limit = "memory" in moved(have, limits)[1]
     resize = PodResize(pod.metadata.name, pod.metadata.uid, _resize_body(pod, due), lowers_limit)
     return PodState(pod, "waiting", resize=resize, raises=raises, lowers=lowers, restarts=restarts)
+
+
+def _of_start(state: PodState, refused: tuple[RefusedResize, ...] = ()) -> PodState:
+    """Returns a pod's state with its resize as one of a boost; `refused` are further records of it."""
+    if state.resize is None:
+        return state
+    own = [msgspec.structs.replace(record, of_start=not record.used) for record in state.resize.refused]
+    resize = msgspec.structs.replace(state.resize, refused=(*own, *refused), of_start=True)
+    return msgspec.structs.replace(state, resize=resize, of_start=True, is_stuck=False)
 
 
 def _resize_body(pod: Pod, due: ContainerSizes) -> Mapping[str, object]:

@@ -16,7 +16,7 @@ from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import ContainerSizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import PodComparison, PodState, is_ready, own_pods, ran_out_of_memory
-from hvpa.core.actuation.startup import Boosts, creation_refused
+from hvpa.core.actuation.startup import SEPARATOR, Boosts, creation_refused
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize
 from hvpa.core.values.clock import LAST_INSTANT, Clock
@@ -71,8 +71,9 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     no_boost = _without_boost(context, observation, boosts, states)
     status = _actuation(states, observation, no_boost)
     new, pods = Boosts.of(observation, size_of_new_pods(desired)), own_pods(observation)
-    kept = boosts.recorded(pods)
-    kept += tuple([boost for boost in new.recorded(pods) if boost not in kept])
+    entries = observation.creation_sizes
+    kept = boosts.recorded(pods, entries)
+    kept += tuple([boost for boost in new.recorded(pods, entries) if boost not in kept])
     return Resizing(status, is_done, tuple(resizes), stuck, too_large, kept)
 
 
@@ -86,7 +87,7 @@ def end_boosts(
         return (), ()
     comparison = PodComparison.of(context, observation, {}, LAST_INSTANT)
     ends = [end.resize for pod in pods if (end := comparison.end_of_boosts(pod)) is not None and end.resize]
-    return tuple(ends), boosts.recorded(pods)
+    return tuple(ends), boosts.recorded(pods, observation.creation_sizes)
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
@@ -237,16 +238,13 @@ def creation_changes(
         return {}
     known = dict(states.creation_sizes)
     if states.spec.mode != "Apply":
-        if not states.spec.startup_boost:
+        if states.target is None:
             return {}
         # nobody would end boosts of new pods
-        boosted, usual = [
-            _wanted_entries(clock, states, desired, resizing, boosts=has) for has in (True, False)
-        ]
-        return {
-            key: usual.get(key) for key, entry in known.items() if boosted.get(key) == entry != usual.get(key)
-        }
-    wanted = _wanted_entries(clock, states, desired, resizing, boosts=True)
+        boosts = Boosts.of(states, {} if desired is None else size_of_new_pods(desired))
+        usual = {key: boosts.without_entries(entry) for key, entry in known.items()}
+        return {key: entry for key, entry in usual.items() if entry != known[key]}
+    wanted = _wanted_entries(clock, states, desired, resizing)
     gone = {key: None for key in known if key not in wanted}
     return {**{key: entry for key, entry in wanted.items() if known.get(key) != entry}, **gone}
 
@@ -256,17 +254,15 @@ def _wanted_entries(
     states: ObservedState,
     desired: DesiredSize | None,
     resizing: Resizing | None,
-    *,
-    boosts: bool,
 ) -> dict[str, str]:
-    """Returns the Hvpa's entries, with `boosts` or without. A size that pods can't be created with has no entry. A
-    refused creation only shows as missing pods some time after the decision. A rollout that replaces pods that can't be
-    resized creates pods without boosts, because these would not end in time."""
+    """Returns the Hvpa's entries. A size that pods can't be created with has no entry. A refused creation only shows as
+    missing pods some time after the decision. A rollout that replaces pods that can't be resized creates pods without
+    boosts, because these would not end in time."""
     target = states.target
     if target is None or desired is None or resizing is None or resizing.too_large:
         return {}
     sizes = size_of_new_pods(desired)
-    if boosts and not resizing.stuck and not creation_refused(target):
+    if not resizing.stuck and not creation_refused(target):
         sizes = Boosts.of(states, sizes).at_creation(sizes)
     containers = [
         _entry_of(name, wire(size.requests), wire(size.limits))
@@ -276,7 +272,9 @@ def _wanted_entries(
     are_missing = len(states.resizable) < target.spec.replicas
     if not containers or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
         return {}
-    return dict.fromkeys(owner_keys(target, states.resizable), "; ".join((states.metadata.name, *containers)))
+    return dict.fromkeys(
+        owner_keys(target, states.resizable), SEPARATOR.join((states.metadata.name, *containers))
+    )
 
 
 def _entry_of(container: str, requests: Mapping[str, str], limits: Mapping[str, str]) -> str:

@@ -104,7 +104,7 @@ def _rollback_without_node(
         for pod in own_pods(observation)
         if pod.status.phase == "Running" and not runs_template(pod, template)
     ]
-    previous = had(largest_of(context, observation, others), wanted)
+    previous = had(largest_of(observation, others), wanted)
     if not moved(wanted, previous)[1]:
         return None
     why = f"pod {waiting.pod}: {waiting.message}"

@@ -35,10 +35,14 @@ from hvpa.core.model import LargestNode, ObservedState, ResourceRequirements
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.tuning import FAILED_FOR, STARTED_WITHIN
-from hvpa.core.workload.containers import amount, policies, present_resources, read_all, wire
+from hvpa.core.workload.containers import amount, policies, present_resources, read_all, reported, wire
 from hvpa.core.workload.rollout import REPLICA_FAILURE, is_living
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
+CreationSizes = tuple[tuple[str, str], ...] | None
+"""Entries of new pods by owner (`ObservedState.creation_sizes`)."""
+SEPARATOR: Final = "; "
+"""Between the parts of an entry."""
 MOST_VARIANTS: Final = 40
 """Maximum number of boosts in the status."""
 
@@ -127,8 +131,10 @@ class Boosts(NamedTuple):
         return with_cpu(sizes, {name: boost.boosted for name, boost in self.by_container.items()})
 
     def is_young(self, pod: Pod, clock: Clock) -> bool:
-        """Whether the pod is so young that its CPU may be a boost."""
-        began = pod.status.start_time or pod.metadata.creation_timestamp
+        """Whether the pod, or a container of it, is so young that its CPU may be a boost. Containers may run long
+        after the pod's start: images are pulled, and init containers run first."""
+        times = (pod.status.start_time or pod.metadata.creation_timestamp, pod.status.running_since)
+        began = max([time for time in times if time is not None], default=None)
         longest = max([boost.entry.at_most for boost in self.by_container.values()], default=dt.timedelta(0))
         return began is None or not clock.is_past(after(began, longest + FAILED_FOR))
 
@@ -138,17 +144,35 @@ class Boosts(NamedTuple):
             return sizes
         return with_cpu(sizes, {name: self.usual[name] for name in self.boosted_in(sizes)})
 
-    def recorded(self, pods: Iterable[Pod]) -> tuple[RecommendedContainer, ...]:
-        """Returns the present boosts, and the earlier ones that some pod still has, for the status."""
-        specs = [present_resources(pod.spec.containers) for pod in pods]
+    def recorded(self, pods: Iterable[Pod], entries: CreationSizes) -> tuple[RecommendedContainer, ...]:
+        """Returns the present boosts, and the earlier ones that some pod still has or gets from an entry of new pods,
+        for the status."""
+        sizes = [size for pod in pods for size in (present_resources(pod.spec.containers), _reported(pod))]
+        parts = [part for _, entry in entries or () for part in entry.split(SEPARATOR)]
         kept = []
         for name, variants in self.known.items():
             boost = self.by_container.get(name)
             for variant in variants:
-                is_present = boost is not None and boost.boosted == variant
-                if is_present or any(_has(spec.get(name, NOTHING), variant) for spec in specs):
+                is_kept = boost is not None and boost.boosted == variant
+                is_kept = is_kept or any(_has(size.get(name, NOTHING), variant) for size in sizes)
+                if is_kept or any(part.startswith(start_of_entry(name, variant)) for part in parts):
                     kept.append((name, variant))
         return tuple([recorded({name: variant})[0] for name, variant in kept[:MOST_VARIANTS]])
+
+    def without_entries(self, entry: str) -> str | None:
+        """Returns an entry of new pods without boosts; None if no size is left."""
+        hvpa, *parts = entry.split(SEPARATOR)
+        usual = [self._usual_part(part) for part in parts]
+        left = [new for new, old in zip(usual, parts, strict=True) if new == old or not new.endswith(" : :")]
+        return SEPARATOR.join((hvpa, *left)) if left else None
+
+    def _usual_part(self, part: str) -> str:
+        for name, variants in self.known.items():
+            for start in [start_of_entry(name, variant) for variant in variants]:
+                if part.startswith(start):
+                    usual = NOTHING if name in self.undecided else self.usual[name]
+                    return part.replace(start, start_of_entry(name, usual), 1)
+        return part
 
 
 _NO_BOOSTS: Final = Boosts()
@@ -221,6 +245,16 @@ def _unboosted(clock: Clock, pod: Pod, boosts: Boosts) -> Pod:
     )
 
 
+def start_of_entry(name: str, size: ResourceRequirements) -> str:
+    """Returns a container's part of an entry of new pods up to its CPU. Example: `app 900m:1800m `."""
+    requests, limits = wire(size.requests), wire(size.limits)
+    return f"{name} {requests.get(CPU, '')}:{limits.get(CPU, '')} "
+
+
+def _reported(pod: Pod) -> ContainerSizes:
+    return read_all(reported(pod))
+
+
 def creation_refused(workload: Workload) -> bool:
     """Whether the workload reports that new pods are refused, such as by a quota."""
     return any(
@@ -252,7 +286,8 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
         for name, size in present_resources(pod.containers).items()
     }
     policy = policies_by_name(() if vpa is None else policies(spec, vpa))
-    limits, room = _limits_of_others(template, pods), _room(present, node)
+    sidecars = [container for container in pod.init_containers if container.restart_policy == "Always"]
+    limits, room = _limits_of_others(template, pods), _room({**present_resources(sidecars), **present}, node)
     boosts, left_out = dict[str, Boost](), list[str]()
     for entry in spec.startup_boost:
         name = entry.container
@@ -268,6 +303,7 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
             left_out.append(f"container {name}: {boosted}")
         else:
             boosts[name] = Boost(entry, usual, boosted)
+            room -= boosted.requests[CPU] - usual.requests[CPU]
     known = {name: [boost.boosted] for name, boost in boosts.items()}
     for name, size in [(one.name, read_all({"": one})[""]) for one in earlier]:
         if name in present and size not in known.setdefault(name, []):

@@ -26,7 +26,7 @@ from hvpa.core.actuation.pod import (
     present_sizes,
     ran_out_of_memory,
 )
-from hvpa.core.actuation.startup import Boosts
+from hvpa.core.actuation.startup import Boosts, with_cpu
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.gates.verdict import Verdict, judged
@@ -135,7 +135,7 @@ def _without_room(
     if not states:
         return None
     decided = sizes_of(before.containers)
-    previous = had(largest_of(context, observation, [state.pod for state in states]), decided)
+    previous = had(largest_of(observation, [state.pod for state in states]), decided)
     if not all(state.is_too_much for state in states):
         if not observation.hpa.in_charge or not all(
             state.is_too_much or (state.is_stuck and state.state == "deferred") for state in states
@@ -173,8 +173,9 @@ def _states(
     return [comparison.at(pod) for pod in pods]
 
 
-def largest_of(context: GateContext, observation: ObservedState, pods: Sequence[Pod]) -> ContainerSizes:
-    """Returns the largest resources of each container among these pods, without boosts of starts."""
+def largest_of(observation: ObservedState, pods: Sequence[Pod]) -> ContainerSizes:
+    """Returns the largest resources of each container among these pods. The template's CPU replaces boosts of starts,
+    however old the pods are: a boost must never become a size."""
 
     def larger(amounts: Mapping[Resource, int], others: Mapping[Resource, int]) -> Mapping[Resource, int]:
         return {resource: max(amount, others.get(resource, 0)) for resource, amount in amounts.items()}
@@ -182,7 +183,9 @@ def largest_of(context: GateContext, observation: ObservedState, pods: Sequence[
     boosts = Boosts.of(observation, {})
     largest: dict[str, ResourceRequirements] = {}
     for pod in pods:
-        for name, have in boosts.without(pod, present_sizes(pod), context.clock).items():
+        present = present_sizes(pod)
+        usual = {name: boosts.usual[name] for name in boosts.boosted_in(present)}
+        for name, have in with_cpu(present, usual).items():
             largest[name] = by_section(larger, have, largest.get(name, NOTHING))
     return largest
 

@@ -388,6 +388,149 @@ def test_new_pods_have_no_boost_that_nobody_would_end() -> None:
         assert other.creation_sizes == {}
 
 
+@pytest.mark.parametrize("mode", ["Recommend", "Paused"])
+@pytest.mark.parametrize("boost", [[], [{**BOOST, "cpu": {"factor": 4}}]])
+@pytest.mark.parametrize(
+    ("size", "entry", "usual"),
+    [
+        ({"app": SIZE}, "web; app 3: 1Gi:; side 3: :", "web; app 1: 1Gi:; side 3: :"),
+        ({}, "web; app 3: 1Gi:", "web; app : 1Gi:"),
+        ({}, "web; app 3: :; side 1: :", "web; side 1: :"),
+        ({}, "web; app 3: :", None),
+        ({}, "web; ", ...),
+    ],
+)
+def test_an_edit_of_mode_and_boost_at_once_leaves_no_boost_to_new_pods(
+    mode: str, boost: Sequence[Any], size: Mapping[str, Any], entry: str, usual: Any
+) -> None:
+    """Nobody would end the boosts of these pods. The boost stays known, so that pods that have it by then lose it."""
+    spec = {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "mode": mode}
+    own = hvpa({**spec, "startupBoost": boost}, merged(size_status(1, size), HAD))
+    target = workload(1, containers=[container(requests=REQUESTS)])
+    inputs = objects(own, target, None, vpa({"app": REQUESTS}), [running()], creation_sizes=((KEY, entry),))
+    outcome = decided(inputs)
+    assert outcome.creation_sizes == ({} if usual is ... else {KEY: usual})
+    recorded = [boost.requests["cpu"] for boost in outcome.status.boosts]
+    assert ("3" in recorded) == ("app 3:" in entry)
+
+
+def test_without_a_workload_no_entry_of_new_pods_changes() -> None:
+    own = hvpa({"mode": "Paused"}, HAD)
+    entries = ((KEY, "web; app 3: 1Gi:"),)
+    outcome = decided(replace(objects(own, creation_sizes=entries), workload=None))
+    assert outcome.creation_sizes == {}
+
+
+@pytest.mark.parametrize("runs", [5, 34])
+def test_a_boost_ends_although_containers_began_late(runs: float) -> None:
+    """The image was pulled for 15 minutes, and a size was decided meanwhile."""
+    held = {"vpa": {"scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
+    late = starting(seconds=900 + runs, runs=runs, ready=True, changed=0)
+    outcome = boosted([late], spec=held, since=at(seconds=-120))
+    assert resized(outcome) == {"web-1": DOWN}
+
+
+def _waiting(kind: str, requests: Mapping[str, str], seconds: float, *, ready: bool, has: str = "3") -> Pod:
+    """A pod with 1 GiB that waits for 2 GiB."""
+    actual = {"requests": {"cpu": has, "memory": "1Gi"}}
+    pending = [resize_condition("Pending", kind, seconds=seconds - 1)]
+    return starting("web-1", requests, seconds, has=actual, ready=ready, conditions=pending)
+
+
+@pytest.mark.parametrize("seconds", [200, 90000])
+@pytest.mark.parametrize("kind", ["Deferred", "Infeasible"])
+@pytest.mark.parametrize(
+    "spec", [{}, {"updateStrategy": {"type": "Rollout"}, "startupBoost": []}, {"startupBoost": []}]
+)
+def test_a_boost_ends_although_memory_waits(kind: str, seconds: float, spec: Mapping[str, Any]) -> None:
+    """The kubelet allocates a resize as a whole, so the memory is set back until the container has its usual CPU."""
+    size = {"requests": {"cpu": "1", "memory": "2Gi"}}
+    usual = {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]}
+    own = hvpa({**usual, **spec}, merged(size_status(1, {"app": size}), HAD))
+    target = workload(1, containers=[container(requests=REQUESTS)])
+
+    def outcome_for(pod: Pod) -> Decision:
+        return decided(objects(own, target, None, vpa({"app": size["requests"]}), [pod]))
+
+    outcome = outcome_for(_waiting(kind, size["requests"], seconds, ready=True))
+    assert resized(outcome) == {"web-1": {"requests": {"memory": "1Gi"}}}
+    assert [boost.requests for boost in outcome.status.boosts] == [{"cpu": "3"}]
+    answering = starting("web-1", REQUESTS, seconds, has={"requests": BOOSTED}, ready=True)
+    assert resized(outcome_for(answering)) == {}
+
+
+def test_pods_of_an_older_template_may_lack_the_container() -> None:
+    own = hvpa(
+        {
+            "updateStrategy": {"type": "InPlace"},
+            "hpa": {"deploy": False},
+            "startupBoost": [{**BOOST, "container": "side"}],
+        },
+        size_status(1, {"app": SIZE}),
+    )
+    target = workload(1, containers=[container(requests=REQUESTS), container("side", requests=REQUESTS)])
+    pods = [_waiting("Deferred", {"cpu": "1", "memory": "2Gi"}, 20, ready=False, has="1")]
+    outcome = decided(objects(own, target, None, vpa({"app": REQUESTS}), pods))
+    assert resized(outcome) == {"web-1": {"requests": {"memory": "1Gi"}}}
+
+
+def test_a_start_keeps_its_boost_while_memory_waits() -> None:
+    size = {"requests": {"cpu": "1", "memory": "2Gi"}}
+    pods = [_waiting("Deferred", {"cpu": "3", "memory": "2Gi"}, 20, ready=False)]
+    outcome = boosted(pods, size=size)
+    assert resized(outcome) == {}
+    assert "no startup boost" not in actuation(outcome).message
+
+
+@pytest.mark.parametrize("seconds", [500, 800, 90000])
+def test_memory_that_waits_makes_no_boost_a_size(seconds: float) -> None:
+    size = {"requests": {"cpu": "2", "memory": "4Gi"}}
+    pods = [_waiting("Deferred", size["requests"], seconds, ready=True, has="6")]
+    spec = {
+        "updateStrategy": {"type": "InPlace"},
+        "blend": "Additive",
+        "hpa": {"template": {"spec": {"maxReplicas": 20}}},
+        "startupBoost": [BOOST],
+    }
+    status = merged(
+        size_status(1, {"app": size}, at(hours=-3)), {"boosts": [{"name": "app", "requests": {"cpu": "6"}}]}
+    )
+    in_charge = build_hpa(1, change={"spec": {"maxReplicas": 20}})
+    target = workload(1, containers=[container(requests=REQUESTS)])
+    outcome = decided(objects(hvpa(spec, status), target, in_charge, vpa({"app": size["requests"]}), pods))
+    assert outcome.status.rolled_back is None
+    assert outcome.status.desired is not None
+    assert outcome.status.desired.containers[0].requests == {"cpu": "2", "memory": "4Gi"}
+
+
+def test_all_boosts_and_sidecars_fit_the_largest_node() -> None:
+    """4 cores: 1 is the sidecar's, 2 are requested, 1 is left."""
+    sidecar = {**container("mesh", requests={"cpu": "1"}), "restartPolicy": "Always"}
+    own = hvpa(
+        {
+            "updateStrategy": {"type": "InPlace"},
+            "hpa": {"deploy": False},
+            "startupBoost": [BOOST, {**BOOST, "container": "side"}],
+        },
+        size_status(1, {}),
+    )
+    containers = [container(requests=REQUESTS), container("side", requests={"cpu": "1"})]
+    target, template = (
+        workload(1, containers=containers),
+        pod("x", change={"spec": {"initContainers": [sidecar]}}),
+    )
+    inner = structs.replace(target.spec.template.spec, init_containers=template.spec.init_containers)
+    target = structs.replace(
+        target,
+        spec=structs.replace(target.spec, template=structs.replace(target.spec.template, spec=inner)),
+    )
+    node = LargestNode({"cpu": 4000})
+    inputs = objects(
+        own, target, None, vpa({"app": REQUESTS}), [running()], creation_sizes=(), largest_node=node
+    )
+    assert decided(inputs).creation_sizes == {KEY: "web; app 2: :"}
+
+
 def test_pods_that_replace_others_have_no_boost() -> None:
     stuck = running(
         "web-1",
