@@ -3,11 +3,9 @@ keep from running is created, and runs, without it."""
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from localcluster.client.api import Json, KubeApi, wait_for
+from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.manifests import START_UP_ANNOTATION
 from localcluster.workloads import samples
@@ -41,7 +39,19 @@ def start(api: KubeApi, namespace: str, cpu: str = "600m") -> None:
         )
     )
     wait_for(lambda: entry(api, namespace) == f"web; app {cpu}: :", TIMEOUT, "an entry")
-    time.sleep(2)  # the API server's policies look at a copy
+    wait_for(lambda: is_in_force(api, namespace, cpu), TIMEOUT, "new pods with the entry")
+
+
+def is_in_force(api: KubeApi, namespace: str, cpu: str) -> bool:
+    """Whether the entry would apply to a new pod now: the API server's policies look at a copy."""
+    owned = {key: pods(api, namespace)[0]["metadata"][key] for key in ("labels", "ownerReferences")}
+    spec = api.get("Deployment", "web", namespace)["spec"]["template"]["spec"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**owned, "name": "tried"}, "spec": spec}
+    try:
+        created = api.raw("POST", f"{api.path('Pod', namespace)}?dryRun=All", pod)
+    except ApiError as error:
+        return "exceeded quota" in str(error)  # it has room for a pod without a boost
+    return bool(asked(created)["requests"]["cpu"] == cpu)
 
 
 def entry(api: KubeApi, namespace: str) -> str:

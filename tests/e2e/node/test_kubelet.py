@@ -4,11 +4,12 @@ on. Those that simulated nodes can show too are `tests.e2e.kubelets.facts`."""
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
-from hvpa.api.values.quantity import parse_cpu
-from localcluster.client.api import wait_for
+from hvpa.api.values.quantity import parse_cpu, parse_memory
+from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.workloads.pods import MIB
 from localcluster.workloads.real_pods import RealPods, applied, condition, is_resized, status
@@ -17,6 +18,8 @@ from tests.e2e.kubelets.observe import Answers, observe
 from tests.e2e.kubelets.table import written
 
 pytestmark = pytest.mark.owned_cluster
+LOOK = 5
+"""Seconds for which a kubelet is watched."""
 
 
 def late_metrics(place: Place) -> str:
@@ -93,3 +96,25 @@ def test_the_hpa_divides_by_the_size_that_a_pod_waits_for(pods: RealPods) -> Non
     pods.until(name, lambda pod: condition(pod, "PodResizePending"), "waits for room")
     wait_for(lambda: 10 < utilization() < 25, 120, "the HPA measures 20 percent")
     assert applied(pods.get(name))["requests"]["cpu"] == "250m"
+
+
+def test_cpu_is_lowered_only_together_with_memory_that_waits(pods: RealPods) -> None:
+    """A resize is allocated as a whole or not at all: the end of a startup boost waits, too."""
+    pods.create("filler", {"cpu": "50m", "memory": "128Mi"})
+    pods.create("web", {"cpu": "300m", "memory": "64Mi"})
+    node = pods.api.get("Node", pods.get("web")["spec"]["nodeName"])
+    room = parse_memory(node["status"]["allocatable"]["memory"]) - 100 * MIB
+    pods.resize("web", {"memory": str(room)})
+    pods.until("web", lambda pod: condition(pod, "PodResizePending"), "waits for room")
+    pods.resize("web", {"cpu": "100m"})
+
+    def is_seen(pod: Json) -> bool:
+        pending = condition(pod, "PodResizePending") or {}
+        return bool(pending.get("observedGeneration") == pod["metadata"]["generation"])
+
+    pods.until("web", is_seen, "the kubelet has seen the smaller CPU")
+    time.sleep(LOOK)
+    assert applied(pods.get("web"))["requests"] == {"cpu": "300m", "memory": "64Mi"}
+    pods.resize("web", {"memory": "64Mi"})
+    pods.until("web", is_resized, "is resized")
+    assert applied(pods.get("web"))["requests"] == {"cpu": "100m", "memory": "64Mi"}
