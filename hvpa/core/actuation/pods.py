@@ -7,22 +7,33 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from hvpa.api.hvpa.progress import Actuation, DesiredSize, RecommendedContainer
 from hvpa.api.objects.kinds import KINDS
-from hvpa.api.objects.read_models import Pod, Workload
+from hvpa.api.objects.read_models import Pod, Quantity, Resources, Workload
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import ContainerSizes, moved, size_of_new_pods, sizes_of
-from hvpa.core.actuation.pod import PodComparison, PodState, is_ready, own_pods, ran_out_of_memory
-from hvpa.core.actuation.startup import SEPARATOR, Boosts, creation_refused
+from hvpa.core.actuation.pod import (
+    PodComparison,
+    PodState,
+    is_ready,
+    own_pods,
+    present_sizes,
+    ran_out_of_memory,
+)
+from hvpa.core.actuation.startup import Boosts, creation_refused
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
-from hvpa.core.model import Direction, ObservedState, PodResize
+from hvpa.core.model import Direction, ObservedState, PodResize, ResourceRequirements
 from hvpa.core.values.clock import LAST_INSTANT, Clock
 from hvpa.core.values.tuning import CREATED_WITHIN
-from hvpa.core.workload.containers import present_resources, wire
+from hvpa.core.workload.containers import present_resources, read_all, wire
 from hvpa.core.workload.rollout import is_living
+
+_SEPARATOR: Final = "; "
+"""Between the parts of an entry of new pods."""
 
 
 # --- running pods ----------------------------------------------------------------------------------------------------
@@ -68,12 +79,11 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     stuck = _first_reason([state for state in states if state.is_stuck])
     is_done = all(state.state == "resized" for state in states)
     boosts = Boosts.of(observation, sizes_of(desired.containers))
-    no_boost = _without_boost(context, observation, boosts, states)
+    no_boost = _without_boost(observation, boosts, states)
     status = _actuation(states, observation, no_boost)
-    new, pods = Boosts.of(observation, size_of_new_pods(desired)), own_pods(observation)
-    entries = observation.creation_sizes
-    kept = boosts.recorded(pods, entries)
-    kept += tuple([boost for boost in new.recorded(pods, entries) if boost not in kept])
+    new, had = Boosts.of(observation, size_of_new_pods(desired)), _sizes_had(observation)
+    kept = boosts.recorded(had)
+    kept += tuple([boost for boost in new.recorded(had) if boost not in kept])
     return Resizing(status, is_done, tuple(resizes), stuck, too_large, kept)
 
 
@@ -87,7 +97,15 @@ def end_boosts(
         return (), ()
     comparison = PodComparison.of(context, observation, {}, LAST_INSTANT)
     ends = [end.resize for pod in pods if (end := comparison.end_of_boosts(pod)) is not None and end.resize]
-    return tuple(ends), boosts.recorded(pods, observation.creation_sizes)
+    return tuple(ends), boosts.recorded(_sizes_had(observation))
+
+
+def _sizes_had(observation: ObservedState) -> list[ContainerSizes]:
+    """Returns the sizes that pods have by their spec and by their kubelet, and those that new pods are created with."""
+    pods = own_pods(observation)
+    entries = [sizes_in(entry) for _, entry in observation.creation_sizes or ()]
+    specs = [present_resources(pod.spec.containers) for pod in pods]
+    return [*specs, *map(present_sizes, pods), *entries]
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
@@ -178,9 +196,7 @@ def _actuation(states: Sequence[PodState], observation: ObservedState, no_boost:
     )
 
 
-def _without_boost(
-    context: GateContext, observation: ObservedState, boosts: Boosts, states: Sequence[PodState]
-) -> str:
+def _without_boost(observation: ObservedState, boosts: Boosts, states: Sequence[PodState]) -> str:
     """Returns why starts have no boost; empty if all have it."""
     pods = [msgspec.structs.replace(state, why=state.no_boost) for state in states if state.no_boost]
     reasons = [*boosts.left_out, _first_reason(pods)]
@@ -242,18 +258,19 @@ def creation_changes(
             return {}
         # nobody would end boosts of new pods
         boosts = Boosts.of(states, {} if desired is None else size_of_new_pods(desired))
-        usual = {key: boosts.without_entries(entry) for key, entry in known.items()}
-        return {key: entry for key, entry in usual.items() if entry != known[key]}
+        sizes = {key: sizes_in(entry) for key, entry in known.items()}
+        return {
+            key: _entry(states, usual)
+            for key, has in sizes.items()
+            if (usual := boosts.not_at_creation(has)) != has
+        }
     wanted = _wanted_entries(clock, states, desired, resizing)
     gone = {key: None for key in known if key not in wanted}
     return {**{key: entry for key, entry in wanted.items() if known.get(key) != entry}, **gone}
 
 
 def _wanted_entries(
-    clock: Clock,
-    states: ObservedState,
-    desired: DesiredSize | None,
-    resizing: Resizing | None,
+    clock: Clock, states: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
 ) -> dict[str, str]:
     """Returns the Hvpa's entries. A size that pods can't be created with has no entry. A refused creation only shows as
     missing pods some time after the decision. A rollout that replaces pods that can't be resized creates pods without
@@ -264,21 +281,34 @@ def _wanted_entries(
     sizes = size_of_new_pods(desired)
     if not resizing.stuck and not creation_refused(target):
         sizes = Boosts.of(states, sizes).at_creation(sizes)
-    containers = [
-        _entry_of(name, wire(size.requests), wire(size.limits))
-        for name, size in sorted(sizes.items())
-        if size.requests or size.limits
-    ]
-    are_missing = len(states.resizable) < target.spec.replicas
-    if not containers or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
+    entry, are_missing = _entry(states, sizes), len(states.resizable) < target.spec.replicas
+    if entry is None or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
         return {}
-    return dict.fromkeys(
-        owner_keys(target, states.resizable), SEPARATOR.join((states.metadata.name, *containers))
-    )
+    return dict.fromkeys(owner_keys(target, states.resizable), entry)
 
 
-def _entry_of(container: str, requests: Mapping[str, str], limits: Mapping[str, str]) -> str:
+def _entry(states: ObservedState, sizes: ContainerSizes) -> str | None:
+    """Returns the Hvpa's entry with these sizes; None if there are none."""
+    containers = [_part(name, size) for name, size in sorted(sizes.items()) if size.requests or size.limits]
+    return _SEPARATOR.join((states.metadata.name, *containers)) if containers else None
+
+
+def sizes_in(entry: str) -> ContainerSizes:
+    """Returns the sizes in an entry: the reverse of `_entry`. Parts that HVPA does not write are left out."""
+    written = {}
+    for part in entry.split(_SEPARATOR)[1:]:
+        name, *amounts = part.split(" ")
+        if len(amounts) == len(RESOURCES) and all(amount.count(":") == 1 for amount in amounts):
+            requests, limits = zip(*[amount.split(":") for amount in amounts], strict=True)
+            written[name] = Resources(_given(requests), _given(limits))
+    return read_all(written)
+
+
+def _given(amounts: Sequence[str]) -> dict[str, Quantity]:
+    return {resource: amount for resource, amount in zip(RESOURCES, amounts, strict=True) if amount}
+
+
+def _part(container: str, size: ResourceRequirements) -> str:
     """Returns a container's part of an entry. Example: `app 900m:1800m 700M:` sets no memory limit."""
-    return " ".join(
-        (container, *(f"{requests.get(resource, '')}:{limits.get(resource, '')}" for resource in RESOURCES))
-    )
+    requests, limits = wire(size.requests), wire(size.limits)
+    return " ".join((container, *(f"{requests.get(of, '')}:{limits.get(of, '')}" for of in RESOURCES)))

@@ -28,21 +28,18 @@ from hvpa.api.objects.read_models import (
     condition,
     policies_by_name,
 )
-from hvpa.api.values.quantity import CPU, readable_resource
+from hvpa.api.values.quantity import CPU, MEMORY, readable_resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, recorded
-from hvpa.core.actuation.kubelet import RESTART
+from hvpa.core.actuation.kubelet import RESTART, only
 from hvpa.core.model import LargestNode, ObservedState, ResourceRequirements
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.tuning import FAILED_FOR, STARTED_WITHIN
-from hvpa.core.workload.containers import amount, policies, present_resources, read_all, reported, wire
+from hvpa.core.workload.containers import amount, policies, present_resources, read_all, wire
 from hvpa.core.workload.rollout import REPLICA_FAILURE, is_living
 from hvpa.core.workload.stuck import UNSCHEDULABLE
+from hvpa.recommend.hpa.pods import sidecars
 
-CreationSizes = tuple[tuple[str, str], ...] | None
-"""Entries of new pods by owner (`ObservedState.creation_sizes`)."""
-SEPARATOR: Final = "; "
-"""Between the parts of an entry."""
 MOST_VARIANTS: Final = 40
 """Maximum number of boosts in the status."""
 
@@ -144,35 +141,23 @@ class Boosts(NamedTuple):
             return sizes
         return with_cpu(sizes, {name: self.usual[name] for name in self.boosted_in(sizes)})
 
-    def recorded(self, pods: Iterable[Pod], entries: CreationSizes) -> tuple[RecommendedContainer, ...]:
-        """Returns the present boosts, and the earlier ones that some pod still has or gets from an entry of new pods,
-        for the status."""
-        sizes = [size for pod in pods for size in (present_resources(pod.spec.containers), _reported(pod))]
-        parts = [part for _, entry in entries or () for part in entry.split(SEPARATOR)]
+    def recorded(self, had: Sequence[ContainerSizes]) -> tuple[RecommendedContainer, ...]:
+        """Returns, for the status, the present boosts, and earlier ones in sizes that pods have or are created with."""
         kept = []
         for name, variants in self.known.items():
             boost = self.by_container.get(name)
             for variant in variants:
-                is_kept = boost is not None and boost.boosted == variant
-                is_kept = is_kept or any(_has(size.get(name, NOTHING), variant) for size in sizes)
-                if is_kept or any(part.startswith(start_of_entry(name, variant)) for part in parts):
+                is_present = boost is not None and boost.boosted == variant
+                if is_present or any(_has(sizes.get(name, NOTHING), variant) for sizes in had):
                     kept.append((name, variant))
         return tuple([recorded({name: variant})[0] for name, variant in kept[:MOST_VARIANTS]])
 
-    def without_entries(self, entry: str) -> str | None:
-        """Returns an entry of new pods without boosts; None if no size is left."""
-        hvpa, *parts = entry.split(SEPARATOR)
-        usual = [self._usual_part(part) for part in parts]
-        left = [new for new, old in zip(usual, parts, strict=True) if new == old or not new.endswith(" : :")]
-        return SEPARATOR.join((hvpa, *left)) if left else None
-
-    def _usual_part(self, part: str) -> str:
-        for name, variants in self.known.items():
-            for start in [start_of_entry(name, variant) for variant in variants]:
-                if part.startswith(start):
-                    usual = NOTHING if name in self.undecided else self.usual[name]
-                    return part.replace(start, start_of_entry(name, usual), 1)
-        return part
+    def not_at_creation(self, sizes: ContainerSizes) -> ContainerSizes:
+        """Returns these sizes of new pods without boosts. CPU that HVPA has not decided is then the template's."""
+        boosted = self.boosted_in(sizes)
+        undecided = {name: only(sizes[name], {MEMORY}) for name in boosted if name in self.undecided}
+        decided = {name: self.usual[name] for name in boosted if name not in self.undecided}
+        return {**with_cpu(sizes, decided), **undecided}
 
 
 _NO_BOOSTS: Final = Boosts()
@@ -245,16 +230,6 @@ def _unboosted(clock: Clock, pod: Pod, boosts: Boosts) -> Pod:
     )
 
 
-def start_of_entry(name: str, size: ResourceRequirements) -> str:
-    """Returns a container's part of an entry of new pods up to its CPU. Example: `app 900m:1800m `."""
-    requests, limits = wire(size.requests), wire(size.limits)
-    return f"{name} {requests.get(CPU, '')}:{limits.get(CPU, '')} "
-
-
-def _reported(pod: Pod) -> ContainerSizes:
-    return read_all(reported(pod))
-
-
 def creation_refused(workload: Workload) -> bool:
     """Whether the workload reports that new pods are refused, such as by a quota."""
     return any(
@@ -263,7 +238,7 @@ def creation_refused(workload: Workload) -> bool:
 
 
 class BoostInputs(NamedTuple):
-    """What determines the boosts of a workload, beside its decided sizes."""
+    """The inputs of `boosts_of`, except the decided sizes."""
 
     spec: HvpaSpec
     workload: Workload
@@ -286,8 +261,10 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
         for name, size in present_resources(pod.containers).items()
     }
     policy = policies_by_name(() if vpa is None else policies(spec, vpa))
-    sidecars = [container for container in pod.init_containers if container.restart_policy == "Always"]
-    limits, room = _limits_of_others(template, pods), _room({**present_resources(sidecars), **present}, node)
+    limits, room = (
+        _limits_of_others(template, pods),
+        _room({**present_resources(sidecars(pod)), **present}, node),
+    )
     boosts, left_out = dict[str, Boost](), list[str]()
     for entry in spec.startup_boost:
         name = entry.container

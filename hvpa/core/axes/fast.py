@@ -12,7 +12,7 @@ from hvpa.api.objects.read_models import Pod, condition
 from hvpa.api.values.quantity import readable_resource
 from hvpa.core.model import PodUsage, ScalableState
 from hvpa.core.state import last_raise
-from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.arithmetic import after_oom, ceil_div
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import (
     FAST_AGAIN,
@@ -23,8 +23,6 @@ from hvpa.core.values.tuning import (
     FAST_LEAST,
     FAST_PERCENT,
     OOM_CAP,
-    OOM_LEAST,
-    OOM_PERCENT,
 )
 from hvpa.core.workload.containers import ContainerResource
 from hvpa.core.workload.rollout import METRIC_WINDOW, is_living
@@ -186,7 +184,7 @@ class FastRaises:
         ]
         if not growing or max(growing) * 100 <= item.limit * self._above:
             return None
-        more = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
+        more = after_oom(item.current)
         wanted = min(item.current * FAST_FACTOR, more)
         if item.bounds.upper is None:
             wanted = min(wanted, OOM_CAP * target)

@@ -31,14 +31,12 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
 from hvpa.core.rules import GateFigures, Rules, params_of
 from hvpa.core.state import before_fast, last_raise
-from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, is_same_size, round_up, scale_limit
+from hvpa.core.values.arithmetic import KILOBYTE, after_oom, ceil_div, is_same_size, round_up, scale_limit
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.tuning import (
     LONGEST_TIMEOUT,
     OOM_CAP,
     OOM_FOLLOWED,
-    OOM_LEAST,
-    OOM_PERCENT,
     OVERRIDE_EVERY,
     SETTLING,
 )
@@ -298,7 +296,7 @@ class RequestsAxis:
         is_above = target > item.current and not is_same_size(item.current, target)
         if is_above or item.container not in self.observation.pods.starving:
             return structs.replace(item, target=target).blended(FULL)
-        raised = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
+        raised = after_oom(item.current)
         raised = round_up(raised, KILOBYTE)
         if item.bounds.upper is None:
             # A target with a short history does not show how much memory is enough.

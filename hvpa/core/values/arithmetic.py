@@ -9,7 +9,7 @@ import msgspec
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.values.quantity import Resource
-from hvpa.core.values.tuning import ROUNDED
+from hvpa.core.values.tuning import OOM_LEAST, OOM_PERCENT, ROUNDED
 from hvpa.core.values.weight import FULL
 
 KILOBYTE = 1000
@@ -27,6 +27,11 @@ def ceil_div(numerator: int, denominator: int) -> int:
 def round_up(amount: int, unit: int) -> int:
     """Returns `amount`, rounded up to a multiple of `unit`."""
     return ceil_div(amount, unit) * unit
+
+
+def after_oom(current: int) -> int:
+    """Returns the memory of a container that ran out of `current` bytes. Example: 1Gi becomes 1.2Gi."""
+    return max(ceil_div(current * OOM_PERCENT, 100), current + OOM_LEAST)
 
 
 def two_digits(value: int) -> int:

@@ -14,8 +14,7 @@ from msgspec import structs
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.core.model import Finding, ScalableState
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.values.arithmetic import ceil_div
-from hvpa.core.values.tuning import OOM_LEAST, OOM_PERCENT
+from hvpa.core.values.arithmetic import after_oom
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import (
     LARGEST_NODE,
@@ -26,6 +25,7 @@ from hvpa.core.workload.containers import (
     container_resources,
     present_resources,
 )
+from hvpa.recommend.hpa.pods import sidecars
 
 
 def governed(observation: ScalableState) -> tuple[ContainerResource, ...]:
@@ -95,7 +95,7 @@ def _within_pod(
     rooms = {name: _room_in_pod(observation, unbounded, name) for name in RESOURCES}
     rises = {free.key: max(0, free.blended(FULL) - free.current) for free in unbounded}
     starving = {
-        free.key: max(rises[free.key], _more_after_oom(free.current))
+        free.key: max(rises[free.key], after_oom(free.current) - free.current)
         for free in unbounded
         if free.resource == "memory" and free.container in observation.pods.starving
     }
@@ -122,22 +122,16 @@ def _within_pod(
     return tuple(bounded)
 
 
-def _more_after_oom(current: int) -> int:
-    """Returns by how much a container gets more memory after it ran out of it."""
-    return max(ceil_div(current * OOM_PERCENT, 100) - current, OOM_LEAST)
-
-
 def _room_in_pod(
     observation: ScalableState, governed_resources: Sequence[ContainerResource], resource: Resource
 ) -> Bound | None:
     """Returns how much more the containers may request, and what bounds that; None if nothing does. A missing pod
     request counts as the pod's limit, which no pod request may exceed."""
     pod, node = observation.workload.spec.template.spec, observation.largest_node
-    sidecars = [container for container in pod.init_containers if container.restart_policy == "Always"]
     # A missing request is equal to the limit, as in Kubernetes.
     requested = {
         container.name: amount(container.resources.limits | container.resources.requests, resource) or 0
-        for container in (*pod.containers, *sidecars)
+        for container in (*pod.containers, *sidecars(pod))
     }
     taken, rooms = sum(requested.values()), []
     own = {} if pod.resources is None else pod.resources.limits | pod.resources.requests

@@ -330,9 +330,8 @@ class LocalCluster:
     def _hvpa_changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
         if new is not None:
             new.succeed(old)
-            if b'"LargestNode"' in bytes(
-                new.spec
-            ):  # the nodes are listed before the first decision, if possible
+            # The nodes are listed before the spec is decoded for the first decision, if possible.
+            if b'"LargestNode"' in bytes(new.spec):
                 self.nodes.want()
         meta = _either(old, new).metadata
         key = Key(meta.namespace, meta.name)

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from builders.build import at, decided, hvpa, merged, objects, pod, vpa, workload
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pods import owner_keys
+from hvpa.core.actuation.pods import owner_keys, sizes_in
 from hvpa.core.model import Decision, Objects, OtherHvpa, RefusedResize
 from hvpa.core.values.tuning import CREATED_WITHIN
 from tests.unit.core.actuation.sized_pods import (
@@ -156,3 +158,8 @@ def test_pods_of_another_owner_neither_count_nor_get_a_size() -> None:
         objects(rollout_hvpa, rollout, None, vpa({"app": LARGER}), pods, creation_sizes=())
     )
     assert set(rollout_decision.creation_sizes) == {"Deployment/web"}
+
+
+@given(st.text("web; app:123m\n ", max_size=40))
+def test_an_entry_of_any_text_can_be_read(entry: str) -> None:
+    assert all(name in entry for name in sizes_in(entry))
