@@ -225,8 +225,10 @@ def _parts(
 def _may_fall_back(
     context: GateContext, observation: ScalableState, size: DesiredSize, resizing: Resizing
 ) -> bool:
-    """Return whether a rollout may replace pods that can't be resized."""
-    if context.spec.strategy.type != "InPlaceOrRollout" or not resizing.stuck:
+    """Return whether a rollout may replace pods that can't be resized, or that read their memory when they start. The
+    latter wait for a trial of the other changes."""
+    replaces = resizing.stuck or (resizing.replaced and size.canary is None)
+    if context.spec.strategy.type != "InPlaceOrRollout" or not replaces:
         return False
     return not (
         _lacks_only_fast_sizes(context, observation, size)

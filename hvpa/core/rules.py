@@ -85,6 +85,12 @@ class Rules(msgspec.Struct, frozen=True):
     """How long before a small raise of requests passes MinChange."""
 
 
+MIN_CHANGE_REPLACING: Final[Mapping[Resource, MinChange]] = {
+    resource: MinChange(DEFAULT_MIN_CHANGE[resource], JOINT_MIN_CHANGE_PERCENT) for resource in RESOURCES
+}
+"""The smallest change of a request with `Trajectory`, if the spec sets none and pods are replaced for it."""
+
+
 def rules_of(spec: HvpaSpec) -> Mapping[tuple[Axis, Direction], Rules]:
     """Return the rules of all four directions."""
     hpa, vpa = spec.hpa, spec.vpa
@@ -143,7 +149,7 @@ def _default_min_change(spec: HvpaSpec, resource: Resource) -> MinChange:
     replaces no pod, and the overlap of the path already prevents small changes."""
     if spec.joint and spec.strategy.in_place:
         return MinChange(0)
-    return MinChange(DEFAULT_MIN_CHANGE[resource], JOINT_MIN_CHANGE_PERCENT if spec.joint else None)
+    return MIN_CHANGE_REPLACING[resource] if spec.joint else MinChange(DEFAULT_MIN_CHANGE[resource])
 
 
 def _min_change(

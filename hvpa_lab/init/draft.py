@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from hvpa.api.hvpa.actuation import Runtime
 from hvpa.api.objects.read_models import Container
 from hvpa.api.values.quantity import CPU, MEMORY, MIB, Resource, parse_cpu, parse_resource
 from hvpa.cli.input.files import value_at
-from hvpa.core.actuation.kubelet import RESTART
+from hvpa.core.workload.runtimes import Heap, shown_by
 from hvpa_lab.init.source.present import Present
 from hvpa_lab.simulate.history.fit import Fit
 from hvpa_lab.simulate.history.pattern import quantile
@@ -79,6 +80,16 @@ class Draft:
     """Seconds before replicas are removed."""
     starts: Mapping[str, ThrottledStart]
     """The containers whose starts are throttled."""
+    shown: Mapping[str, tuple[Runtime, Heap | None]]
+    """The containers that size their heap when they start."""
+
+    @property
+    def runtimes(self) -> list[dict[str, Any]]:
+        """`spec.runtimes`."""
+        return [
+            runtime.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for runtime, _ in self.shown.values()
+        ]
 
     @property
     def boosts(self) -> list[dict[str, Any]]:
@@ -181,6 +192,7 @@ def _draft(
         with_memory=with_memory,
         stabilization=300 if window is None else int(window),
         starts=starts,
+        shown=shown_by(present.workload.spec.template.spec.containers),
     )
 
 
@@ -200,7 +212,7 @@ def _obstacle(present: Present, container: Container, policy: Mapping[str, Any])
         return "the Hvpa does not resize pods in place"
     if policy.get("controlledValues") == "RequestsOnly":
         return "controlledValues is RequestsOnly: its limit would stay"
-    if any(rule.resource_name == CPU and rule.restart_policy == RESTART for rule in container.resize_policy):
+    if container.restarts_for(CPU):
         return "a resize of its CPU restarts it"
     return ""
 

@@ -114,4 +114,5 @@ def _draft(draft: Draft) -> Json:
         "containers": dict(bounds),
         "basePerReplica": dict(draft.base),
         "startupBoost": list[Json](draft.boosts),
+        "runtimes": list[Json](draft.runtimes),
     }

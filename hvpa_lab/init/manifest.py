@@ -31,6 +31,7 @@ def manifest(present: Present, fit: Fit, draft: Draft, heading: str, why_target:
     lines.field(1, "blend", "Trajectory", "a fixed combination of replicas and size for each level of demand")
     lines.field(1, "updateStrategy", {"type": _strategy(present)}, _why_strategy(present))
     _boosts(lines, draft)
+    _runtimes(lines, draft)
     if draft.target is not None:
         _hpa(lines, present, draft, why_target)
     _vpa(lines, present, fit, draft)
@@ -68,6 +69,19 @@ def _boosts(lines: Lines, draft: Draft) -> None:
         share = draft.starts[boost["container"]].share
         why = f"its starts were throttled in {share:.0%} of their CPU periods (docs/startup-boost.md)"
         lines.field(3, "cpu", boost["cpu"], why)
+
+
+def _runtimes(lines: Lines, draft: Draft) -> None:
+    if draft.runtimes:
+        lines.add(1, "runtimes:")
+    for entry, (_, heap) in zip(draft.runtimes, draft.shown.values(), strict=True):
+        why = (
+            "its command or environment shows it" if heap is None else f"the pod template sets {heap.option}"
+        )
+        lines.item(2, "container", entry["container"])
+        lines.field(3, "kind", entry["kind"], f"{why}: it sizes its heap when it starts (docs/runtimes.md)")
+        if "heapPercent" in entry:
+            lines.field(3, "heapPercent", entry["heapPercent"])
 
 
 def _hpa(lines: Lines, present: Present, draft: Draft, why_target: str) -> None:

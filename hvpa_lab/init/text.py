@@ -61,6 +61,11 @@ def _learnt(result: InitResult) -> list[str]:
             f"  {name}: starts are throttled in {percent_of_share(start.share, 0)} percent of their CPU periods; "
             f"{boost} (docs/startup-boost.md)"
         )
+    for name, (runtime, _) in result.trial.draft.shown.items():
+        lines.append(
+            f"  {name}: {runtime.kind} sizes its heap when it starts, so the Hvpa replaces pods for other memory "
+            "(runtimes, docs/runtimes.md)"
+        )
     if shape.is_daily:
         lines.append(
             f"  daily load pattern: lowest about {shape.lowest:02}:00 ({shape.hours[shape.lowest]:.3g}), highest "

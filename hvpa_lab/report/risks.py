@@ -22,6 +22,7 @@ from hvpa.core.report.bounds import saturation
 from hvpa.core.report.problems import NO_FAULT
 from hvpa.core.workload.containers import amount, present_resources, recommendations, request_now
 from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
+from hvpa.core.workload.runtimes import shown_by
 from hvpa_lab.report.inventory import Subject
 
 _PERCENT: Final = 100
@@ -216,6 +217,42 @@ def _recommenders(facts: Facts) -> Iterator[Risk]:
             yield Risk(active.reason, f"the {short} is not used: {active.message}")
 
 
+def _runtimes(facts: Facts) -> Iterator[Risk]:
+    """Heaps that do not fit their containers, and runtimes that no Hvpa knows of."""
+    template = facts.subject.workload.spec.template.spec.containers
+    targets = recommendations(facts.vpa) if facts.vpa is not None else {}
+    specs = [hvpa.spec for hvpa in facts.subject.hvpas if hvpa.spec is not None]
+    declared = {runtime.container for spec in specs for runtime in spec.runtimes}
+    shown = shown_by(template)
+    for container in template if shown else ():
+        if container.name not in shown:
+            continue
+        runtime, heap = shown[container.name]
+        least, size = (None, 0) if heap is None else (heap.least_memory, heap.size or 0)
+        limit = amount(container.resources.limits, "memory")
+        target = targets.get(container.name)
+        wanted = limit if target is None else amount(target.target, "memory")
+        if heap is not None and limit is not None and limit < size:
+            yield Risk(
+                "HeapTooLarge",
+                f"{heap.option} lets the heap of container {container.name} grow beyond its memory limit of "
+                f"{human('memory', limit)}: it is killed there; lower the heap, or raise the limit",
+            )
+        elif heap is not None and least is not None and wanted is not None and wanted > least:
+            yield Risk(
+                "HeapFixed",
+                f"{heap.option} in container {container.name} needs about {human('memory', least)}, and "
+                f"{'its limit is' if target is None else 'its VPA recommends'} {human('memory', wanted)}: more memory "
+                "does not enlarge the heap; replace the size by a share of the limit",
+            )
+        if specs and container.name not in declared:
+            yield Risk(
+                "RuntimeUndeclared",
+                f"container {container.name} is {runtime.kind}, which sizes its heap when it starts; declare it in "
+                "spec.runtimes of the Hvpa, so that its memory is not resized in place",
+            )
+
+
 def _young(facts: Facts) -> Iterator[Risk]:
     """A VPA that has not seen a whole day: its recommendation covers only these hours."""
     vpa = facts.vpa
@@ -344,6 +381,7 @@ CHECKS: Final[tuple[Callable[[Facts], Iterator[Risk]], ...]] = (
     _chasing,
     _recommenders,
     _unmeasured,
+    _runtimes,
     _young,
     _ends,
     _pods,

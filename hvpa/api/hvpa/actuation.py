@@ -219,3 +219,22 @@ class StartupBoost(SpecModel):
     containers."""
     at_most: PositiveDuration = Field(default=dt.timedelta(minutes=2), json_schema_extra={"default": "2m"})
     """How long the boost lasts at most, from the start of the pod's containers."""
+
+
+class Runtime(SpecModel):
+    """The runtime of a container. Java, Node, and others with a heapPercent, size their heap when they start. Unless
+    the container's resizePolicy restarts it for memory, HVPA then resizes only its CPU in place: pods get other memory
+    at their creation, and with InPlaceOrRollout a rollout replaces the present pods."""
+
+    container: ContainerName
+    """The container's name."""
+    kind: Literal["Java", "Node", "Python", "Go", "Other"]
+    """The runtime."""
+    heap_percent: Annotated[int, Field(ge=1, le=95)] | None = None
+    """The percentage of the memory limit that the heap may use, such as -XX:MaxRAMPercentage: 1 to 95. Set it for
+    Python, Go and Other if they calculate their heap from the limit when they start."""
+
+    @property
+    def reads_memory_once(self) -> bool:
+        """Whether it reads its memory limit only when it starts."""
+        return self.kind in ("Java", "Node") or self.heap_percent is not None

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, WithJsonSchema
 
-from hvpa.api.hvpa.actuation import FastSignal, StartupBoost, UpdateStrategy
+from hvpa.api.hvpa.actuation import FastSignal, Runtime, StartupBoost, UpdateStrategy
 from hvpa.api.hvpa.intervals import (
     INTERVAL_RULES,
     Overlap,
@@ -40,6 +40,13 @@ _NAME_OR_DEPLOY = Rule(
     lambda axis: axis.name is None or not axis.deploy,
     "either name an existing object or deploy a new object, not both",
     ".name",
+)
+
+
+_EACH_ONCE = Rule(
+    "self.all(one, self.exists_one(other, other.container == one.container))",
+    lambda entries: len({entry.container for entry in entries}) == len(entries),
+    "must name each container once",
 )
 
 
@@ -198,18 +205,10 @@ class HvpaSpec(SpecModel):
     """How a new size reaches the pods."""
     fast_signal: FastSignal = FastSignal()
     """Raises requests on usage that the kubelets report, if pods are resized in place."""
-    startup_boost: Annotated[
-        tuple[StartupBoost, ...],
-        Field(max_length=20),
-        *keeps(
-            Rule(
-                "self.all(one, self.exists_one(other, other.container == one.container))",
-                lambda boosts: len({boost.container for boost in boosts}) == len(boosts),
-                "must name each container once",
-            )
-        ),
-    ] = ()
+    startup_boost: Annotated[tuple[StartupBoost, ...], Field(max_length=20), *keeps(_EACH_ONCE)] = ()
     """More CPU for containers while their pods start, if pods are resized in place."""
+    runtimes: Annotated[tuple[Runtime, ...], Field(max_length=20), *keeps(_EACH_ONCE)] = ()
+    """Runtimes of containers that size their heap when they start. HVPA changes their memory accordingly."""
 
     @property
     def strategy(self) -> UpdateStrategy:

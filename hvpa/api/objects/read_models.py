@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar
 import msgspec
 
 Quantity = str | int | float
+Scalar = str | int | float | bool | None
 ResourceList = dict[str, Quantity]
 ConditionStatus = str
 Instant = Annotated[dt.datetime, msgspec.Meta(tz=True)]
@@ -392,12 +393,47 @@ class Container(ReadModel, frozen=True):
     restart_policy: str = ""
     """For init containers only: `Always` makes it a sidecar, which runs next to the containers."""
 
+    def restarts_for(self, resource: str) -> bool:
+        """Whether a resize of this resource restarts the container."""
+        return any(
+            policy.resource_name == resource and policy.restart_policy == "RestartContainer"
+            for policy in self.resize_policy
+        )
+
+
+class FieldRef(ReadModel, frozen=True):
+    """The container's resource that an environment variable has, such as `limits.memory`."""
+
+    resource: str = ""
+
+
+class VariableSource(ReadModel, frozen=True):
+    """The source of an environment variable."""
+
+    resource_field_ref: FieldRef | None = None
+
+
+class Variable(ReadModel, frozen=True):
+    """An environment variable. In manifests that no API server has checked, the value may be a number."""
+
+    name: str = ""
+    text: Scalar = msgspec.field(default=None, name="value")
+    value_from: VariableSource | None = None
+
+
+class TemplateContainer(Container, frozen=True):
+    """A container of a pod template, with what shows its runtime."""
+
+    command: Sequence[Scalar] | None = None
+    args: Sequence[Scalar] | None = None
+    env: Sequence[Variable] | None = None
+
 
 class PodSpec(ReadModel, frozen=True):
     """The containers of a pod or pod template. HVPA does not scale init containers and pod-level requests. They count
     when the HPA sums up the requests of a pod."""
 
-    containers: list[Container] = []
+    containers: Sequence[Container] = []
     init_containers: list[Container] = []
     resources: Resources | None = None
 
@@ -447,8 +483,9 @@ class Toleration(ReadModel, frozen=True):
 
 
 class TemplateSpec(PodSpec, frozen=True):
-    """The pod spec of a template, with the nodes that its pods may use."""
+    """The pod spec of a template, with the runtimes of its containers and the nodes that its pods may use."""
 
+    containers: Sequence[TemplateContainer] = []
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []

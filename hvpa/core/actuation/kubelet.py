@@ -21,7 +21,6 @@ RESIZE_PENDING: Final = "PodResizePending"
 RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
 INFEASIBLE: Final = "Infeasible"
 ERROR: Final = "Error"
-RESTART: Final = "RestartContainer"
 ALL: Final[frozenset[Resource]] = frozenset(RESOURCES)
 _USED: Final = re.compile(r'container "([^"]+)" memory limit \(\d+\) below current usage \((\d{1,18})\)')
 

@@ -18,14 +18,13 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from hvpa.api.objects.read_models import ContainerStatus, Pod, PodCondition, condition
-from hvpa.api.values.quantity import CPU, RESOURCES, Resource, readable_resource
+from hvpa.api.values.quantity import CPU, MEMORY, RESOURCES, Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, had, moved
 from hvpa.core.actuation.kubelet import (
     ALL,
     INFEASIBLE,
     RESIZE_IN_PROGRESS,
     RESIZE_PENDING,
-    RESTART,
     fresh,
     infeasible,
     lowered_limits,
@@ -43,6 +42,7 @@ from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import LIMIT_STEP_PERCENT, USE_COUNTS, USE_PERCENT
 from hvpa.core.workload.containers import changes, read_all, reported
 from hvpa.core.workload.rollout import is_living
+from hvpa.core.workload.runtimes import read_at_start
 from hvpa.core.workload.starving import OOM_KILLED
 
 RECENT: Final = dt.timedelta(minutes=10)
@@ -81,6 +81,8 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     """The resize gives the pod more CPU for its start, or ends that. No window holds it."""
     no_boost: str = ""
     """Why its start has no boost."""
+    is_replaced: bool = False
+    """A pod in its place would have other memory, which a container reads when it starts (`spec.runtimes`)."""
 
 
 class PodComparison(NamedTuple):
@@ -104,6 +106,41 @@ class PodComparison(NamedTuple):
         return cls(context, sizes, since, use, refused, Boosts.of(observation, sizes))
 
     def at(self, pod: Pod) -> PodState:
+        """Returns the state of a pod. Memory that a running container would not use is left out (`memory_at_start`)."""
+        kept = self._memory_at_start(pod)
+        return self._replace(sizes={**self.sizes, **kept})._at(pod) if kept else self._at(pod)
+
+    def memory_at_start(self, pod: Pod) -> str:
+        """Returns the first container, by name, that has other memory than desired and reads its memory when it starts,
+        so that a resize would not help. Empty if there is none."""
+        present = present_sizes(pod)
+        return min(
+            [
+                name
+                for name in self._memory_at_start(pod)
+                if differing(present[name], only(self.sizes[name], {MEMORY})) != NOTHING
+            ],
+            default="",
+        )
+
+    def _memory_at_start(self, pod: Pod) -> ContainerSizes:
+        """Returns the desired sizes, without memory, of the containers that read it when they start. Those that ran out
+        of memory are not among them: they start again, and memory other than heap can grow at once."""
+        kept = read_at_start(self.context.spec.runtimes, pod.spec.containers)
+        if not kept:
+            return {}
+        starved = {
+            status.name
+            for status in pod.status.container_statuses
+            if OOM_KILLED in ends(status, self.since - RECENT)
+        }
+        return {
+            name: only(size, ALL - {MEMORY})
+            for name, size in self.sizes.items()
+            if name in kept and name not in starved
+        }
+
+    def _at(self, pod: Pod) -> PodState:
         """Returns the state of a pod. The begin and the end of a boost are resizes of their own, of CPU only."""
         if not self.boosts.known:
             return self._at_size(pod)
@@ -489,15 +526,12 @@ def _changed_sizes(sizes: ContainerSizes, changed: ContainerSizes) -> ContainerS
 
 def _restarting_containers(pod: Pod, changed: ContainerSizes) -> set[str]:
     """Returns the containers that restart when these resources change."""
-    restarting = set()
-    for container in pod.spec.containers:
-        named = {
-            policy.resource_name for policy in container.resize_policy if policy.restart_policy == RESTART
-        }
-        change = changed.get(container.name, NOTHING)
-        if named & (change.requests.keys() | change.limits.keys()):
-            restarting.add(container.name)
-    return restarting
+    return {
+        container.name
+        for container in pod.spec.containers
+        if (change := changed.get(container.name)) is not None
+        and any(map(container.restarts_for, change.requests.keys() | change.limits.keys()))
+    }
 
 
 def reported_since(pod: Pod, state: str) -> dt.datetime | None:

@@ -49,6 +49,8 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     pods."""
     too_large: bool = False
     """The API server or a kubelet will not accept this size."""
+    replaced: str = ""
+    """Why pods get other memory only by being replaced; empty if all have it. `InPlaceOrRollout` then replaces them."""
     boosts: tuple[RecommendedContainer, ...] = ()
     """As in the status."""
 
@@ -84,7 +86,8 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     new, had = Boosts.of(observation, size_of_new_pods(desired)), _sizes_had(observation)
     kept = boosts.recorded(had)
     kept += tuple([boost for boost in new.recorded(had) if boost not in kept])
-    return Resizing(status, is_done, tuple(resizes), stuck, too_large, kept)
+    replaced = _first_reason([state for state in states if state.is_replaced])
+    return Resizing(status, is_done, tuple(resizes), stuck, too_large, replaced, kept)
 
 
 def end_boosts(
@@ -118,12 +121,21 @@ def pod_states(context: GateContext, observation: ObservedState, desired: Desire
     states = []
     for pod in own_pods(observation):
         if run is None or pod.metadata.name in run.pods or ran_out_of_memory(pod, since):
-            states.append(comparison.at(pod))
+            states.append(_unless_replaced(comparison, comparison.at(pod)))
         elif (state := before.at(pod)).state != "resized":
             states.append(state)
         else:
             states.append(PodState(pod, "waiting", "HVPA tries the new size on other pods first"))
     return _without_held_resizes(context, since, states)
+
+
+def _unless_replaced(comparison: PodComparison, state: PodState) -> PodState:
+    """Returns the state of a pod that has its size, unless only another pod in its place would have the memory."""
+    name = comparison.memory_at_start(state.pod) if state.state == "resized" else ""
+    if not name:
+        return state
+    why = f"container {name} reads its memory when it starts (runtimes): new pods have the new size"
+    return msgspec.structs.replace(state, state="waiting", why=why, is_replaced=True)
 
 
 def _without_held_resizes(

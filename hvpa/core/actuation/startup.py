@@ -30,7 +30,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.values.quantity import CPU, MEMORY, readable_resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, recorded
-from hvpa.core.actuation.kubelet import RESTART, only
+from hvpa.core.actuation.kubelet import only
 from hvpa.core.model import LargestNode, ObservedState, ResourceRequirements
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import Clock, after
@@ -332,9 +332,7 @@ def _boosted(
     request, limit = usual.requests[CPU], usual.limits.get(CPU)
     if not request:
         return "it requests no CPU"
-    if any(
-        policy.resource_name == CPU and policy.restart_policy == RESTART for policy in container.resize_policy
-    ):
+    if container.restarts_for(CPU):
         return "a resize of its CPU restarts it"
     if limit is not None and not scales_limit:
         most = min(most, limit - 1)

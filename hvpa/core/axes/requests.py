@@ -29,7 +29,7 @@ from hvpa.core.gates.verdict import trial_end
 from hvpa.core.model import Direction, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
-from hvpa.core.rules import GateFigures, Rules, params_of
+from hvpa.core.rules import DEFAULT, MIN_CHANGE_REPLACING, GateFigures, Rules, params_of
 from hvpa.core.state import before_fast, last_raise
 from hvpa.core.values.arithmetic import KILOBYTE, after_oom, ceil_div, is_same_size, round_up, scale_limit
 from hvpa.core.values.clock import after, doubled
@@ -73,6 +73,7 @@ class RequestsAxis:
         self.spec = observation.spec.vpa
         self.present = present_resources(observation.workload.spec.template.spec.containers)
         template = observation.target.spec.template.spec.containers
+        self._replaces = observation.spec.strategy.type == "InPlaceOrRollout"
         self._written = present_resources(template) if observation.spec.strategy.in_place else self.present
         """The containers' resources in the pod template."""
         self.record = AxisRecord(observation.vertical, self.present, context)
@@ -139,6 +140,8 @@ class RequestsAxis:
         if up and (recent := self._recent_raise(item)) is not None and wanted > recent[0]:
             wanted, raised_until = (recent[0], None) if recent[0] > item.current else (wanted, recent[1])
         min_change, starves = self._rules(up).min_change[item.resource], self._starves(item)
+        if item.at_start and self.observation.spec.joint and min_change.source == DEFAULT:
+            min_change = MIN_CHANGE_REPLACING[item.resource]
         least, wait = min_change.of(item.current), None
         pending = (
             self.pending_since(item, "up") if up and ppm > 0 and _may_pass(item, wanted, least) else None
@@ -184,7 +187,7 @@ class RequestsAxis:
         return Change(
             self._rules(up),
             self.observation.vertical.last_scale_time,
-            disruptive=self.disruptive,
+            disruptive=self.disruptive or (item.at_start and self._replaces),
             contested_until=self.record.contest.until(up=up),
             refused_until=refused_until(
                 self.observation.vertical.refused, self.clock, item.current, wanted, item.key

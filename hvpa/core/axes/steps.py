@@ -116,7 +116,7 @@ class ResourceStep(msgspec.Struct, frozen=True, gc=False):
                 ", which is the maximum that limits, the pod's own resources and nodes allow",
             ),
             (item.bounds.upper, ", which is maxAllowed"),
-            (item.bounds.lower, ", which is minAllowed"),
+            (item.bounds.lower, f", which is {item.lower}"),
         )
         text += next((name for value, name in bounds if value == self.request), "")
         return text if hold is None else f"{text}, held back by {hold.text()}"
@@ -284,5 +284,6 @@ class AxisRecord:
             name = step.item.container
             if step.override:
                 memory = format_resource("memory", step.request)
-                known[name] = MemoryOverride(container=name, time=clock.stamp(), memory=memory)
+                before = format_resource("memory", step.item.current) if step.item.at_start else None
+                known[name] = MemoryOverride(container=name, time=clock.stamp(), memory=memory, before=before)
         return tuple(known[name] for name in sorted(known))

@@ -25,7 +25,7 @@ from hvpa.core.report.pod_sizes import PAUSED, not_replaced, on_the_way
 from hvpa.core.report.summary import blocked_text, rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
-from hvpa.core.workload.governed import cut_short
+from hvpa.core.workload.governed import cut_short, limits_of_memory
 from hvpa.core.workload.managers import manager_of
 from hvpa.core.workload.rollout import (
     PROGRESSING,
@@ -34,6 +34,7 @@ from hvpa.core.workload.rollout import (
     last_change_is_past,
     rollout_gaps,
 )
+from hvpa.core.workload.runtimes import contradiction, heap_fixed
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 ConditionValue = tuple[bool, Finding]
@@ -172,17 +173,30 @@ def _vpa_active(observation: ObservedState, decided: DecisionParts) -> Condition
     if decided.axes.without_request:
         missing = f"no request in the pod template for {', '.join(decided.axes.without_request)}"
         return True, Finding("MissingRequest", f"{missing}: HVPA uses the limit, or 0 without a limit")
-    node = observation.largest_node
-    if node is not None and node.problem and not node.is_awaited:
-        return True, Finding(
-            "NodesUnknown", f"{node.problem}, so no node bounds the requests (vpa.maxAllowed)"
-        )
-    if (short := cut_short(observation)) is not None:
-        return True, short
+    if (finding := _of_bounds(observation) or _of_runtimes(observation)) is not None:
+        return True, finding
     if decided.axes.young_until is not None:
         until = f"until {readable_timestamp(decided.axes.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"HVPA only raises requests {until}")
     return True, observation.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
+
+
+def _of_bounds(observation: ScalableState) -> Finding | None:
+    """Return what keeps requests below the recommendation: the pod's own resources, or the largest node."""
+    node = observation.largest_node
+    if node is not None and node.problem and not node.is_awaited:
+        why = f"{node.problem}, so no node bounds the requests (vpa.maxAllowed)"
+        return Finding("NodesUnknown", why)
+    return cut_short(observation)
+
+
+def _of_runtimes(observation: ScalableState) -> Finding | None:
+    """Return what the pod template contradicts in `spec.runtimes`, or a heap that more memory does not enlarge."""
+    runtimes = observation.spec.runtimes
+    if not runtimes:
+        return None
+    template = observation.workload.spec.template.spec.containers
+    return contradiction(runtimes, template) or heap_fixed(runtimes, template, limits_of_memory(observation))
 
 
 def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:

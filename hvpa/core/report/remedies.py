@@ -90,6 +90,9 @@ REMEDIES: Final[Mapping[str, str]] = {
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
     "LargestNode": "Add larger nodes if more replicas can't serve the rest",
     "NodesUnknown": "Apply config/node-room, or correct the pods' node selector, affinity and tolerations",
+    "HeapFixed": "Replace the fixed heap in the pod template by a share of the limit (Java: -XX:MaxRAMPercentage), or "
+    "set maxAllowed to what the heap needs",
+    "RuntimeMismatch": "Correct spec.runtimes, or the command and environment in the pod template",
     # FastSignal
     "NotInPlace": "Set spec.updateStrategy.type to InPlace or InPlaceOrRollout, or spec.fastSignal.mode to Off",
     "KubeletsSilent": "Remove the cause that the message names (docs/fast-signal.md), or set "

@@ -16,8 +16,11 @@ from hvpa.api.objects.read_models import (
     Container,
     ContainerRecommendation,
     Pod,
+    PodSpec,
     Quantity,
     Resources,
+    TemplateContainer,
+    TemplateSpec,
     Vpa,
     VpaContainerPolicy,
     policies_by_name,
@@ -43,6 +46,9 @@ AnyContainerPolicy = ContainerPolicy | VpaContainerPolicy
 POD_RESOURCES: Final = "the rest of spec.template.spec.resources"
 LARGEST_NODE: Final = "the largest node"
 """What the containers of a pod share."""
+
+HEAP: Final = "its heap and overhead (runtimes)"
+"""What the memory of a runtime with a heap of fixed size is not lowered below."""
 
 Texts = tuple[Quantity | None, Quantity | None, Quantity | None, Quantity | None]
 
@@ -71,6 +77,10 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     """The name of `bounds.fixed_limit`, if that is not the container's own limit."""
     beyond: int | None = None
     """The VPA's target without the caps on `target`, rounded up to two digits; None if it is not above `target`."""
+    lower: str = "minAllowed"
+    """The name of `bounds.lower`."""
+    at_start: bool = False
+    """Its runtime reads it only when it starts (`spec.runtimes`), so pods are replaced for another size."""
 
     @property
     def upper_bound(self) -> Bound | None:
@@ -112,6 +122,16 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     def moved(self, by: int, vertical_ppm: int) -> int:
         """Returns the request moved with its target by the weight, inside its bounds."""
         return self.bounds.clamp(move_request(self.resource, self.current, by, vertical_ppm))
+
+
+@remembered
+def template_of(spec: PodSpec) -> TemplateSpec:
+    """Returns a pod's spec as a pod template, which shows no runtimes. The result is shared: do not change it."""
+    containers = [
+        TemplateContainer(one.name, one.resources, one.resize_policy, one.restart_policy)
+        for one in spec.containers
+    ]
+    return TemplateSpec(containers, resources=spec.resources)
 
 
 @remembered

@@ -14,9 +14,10 @@ from msgspec import structs
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.core.model import Finding, ScalableState
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.values.arithmetic import after_oom
+from hvpa.core.values.arithmetic import after_oom, ceil_div
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import (
+    HEAP,
     LARGEST_NODE,
     POD_RESOURCES,
     Bound,
@@ -25,6 +26,7 @@ from hvpa.core.workload.containers import (
     container_resources,
     present_resources,
 )
+from hvpa.core.workload.runtimes import least_memory, read_at_start
 from hvpa.recommend.hpa.pods import sidecars
 
 
@@ -39,7 +41,9 @@ def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
     assert observation.vpa.object is not None
     resources = present_resources(observation.workload.spec.template.spec.containers)
     recommended_resources = []
-    for container_resource in container_resources(observation.spec, observation.vpa.object, resources):
+    for container_resource in _with_runtimes(
+        observation, container_resources(observation.spec, observation.vpa.object, resources)
+    ):
         given = (
             observation.pods.sizes.get(container_resource.key)
             if container_resource.request is None and container_resource.limit is None
@@ -50,6 +54,44 @@ def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
             container_resource if given is None else structs.replace(container_resource, request=given)
         )
     return tuple(recommended_resources)
+
+
+def _with_runtimes(
+    observation: ScalableState, resources: Sequence[ContainerResource]
+) -> Sequence[ContainerResource]:
+    """Returns the container resources with what `spec.runtimes` says about memory: whether pods are replaced for it,
+    and the least that a heap of fixed size needs.
+
+    Example: a heap of 512Mi needs a limit of 640Mi. With requests of half the limits, the request is at least 320Mi.
+    """
+    spec, template = observation.spec, observation.workload.spec.template.spec.containers
+    if not spec.runtimes:
+        return resources
+    at_start = read_at_start(spec.runtimes, template) if spec.strategy.in_place else ()
+    least = least_memory(spec.runtimes, template)
+    changed = []
+    for item in resources:
+        if item.resource == "memory":
+            item = structs.replace(item, at_start=item.container in at_start)
+            heap = least.get(item.container)
+            if heap is not None and item.limit and item.scales_limit:
+                heap = ceil_div(heap * item.current, item.limit)
+            if heap is not None and heap > (item.bounds.lower or 0) and (not item.limit or item.scales_limit):
+                bounds = structs.replace(item.bounds, lower=heap)
+                item = structs.replace(item, bounds=bounds, lower=HEAP)
+        changed.append(item)
+    return changed
+
+
+def limits_of_memory(observation: ScalableState) -> dict[str, int]:
+    """Returns the memory limits that the recommendation leads to, or the present ones if they are larger; requests, for
+    containers without a limit. In bytes, by container."""
+    limits = {}
+    for item in recommended(observation):
+        if item.resource == "memory":
+            wanted = max(item.current, item.blended(FULL))
+            limits[item.container] = wanted * item.limit // max(1, item.current) if item.limit else wanted
+    return limits
 
 
 def cut_short(observation: ScalableState, measured: Container[ResourceKey] = ()) -> Finding | None:

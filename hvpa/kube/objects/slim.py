@@ -39,6 +39,7 @@ from hvpa.api.values.text import one_line
 from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import DELETION_COST
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE
+from hvpa.core.workload.runtimes import told
 from hvpa.core.workload.stuck import LONGEST, is_starting
 from hvpa.kube.objects.interning import share, text
 
@@ -102,6 +103,11 @@ def slim_workload(workload: Workload) -> Workload:
     if spec.selector.match_labels:
         _set(spec.selector, "match_labels", _shared_labels(spec.selector.match_labels))
     _share_parts(spec, "selector")
+    for container in spec.template.spec.containers:
+        command, args, variables = told(container)
+        _set(container, "command", command or None)
+        _set(container, "args", args or None)
+        _set(container, "env", variables or None)
     _share_parts(spec.template, "spec")
     _slim_conditions(
         status,

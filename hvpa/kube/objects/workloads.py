@@ -20,12 +20,12 @@ from hvpa.api.objects.read_models import (
     ReadModel,
     Selector,
     StatefulSetUpdateStrategy,
-    TemplateSpec,
     Workload,
     WorkloadMeta,
     WorkloadSpec,
     WorkloadStatus,
 )
+from hvpa.core.workload.containers import template_of
 from hvpa.core.workload.pod_owner import by_owner
 from hvpa.core.workload.selector import parse_selector
 
@@ -153,8 +153,7 @@ def with_newest_pod(workload: Workload, pods: tuple[Pod, ...]) -> Workload:
         return workload
     newest = max(alive, key=lambda pod: (str(pod.metadata.creation_timestamp), pod.metadata.name))
     replace = msgspec.structs.replace
-    spec = newest.spec
-    template = PodTemplate(TemplateSpec(spec.containers, resources=spec.resources))
+    template = PodTemplate(template_of(newest.spec))
     return replace(workload, spec=replace(workload.spec, template=template))
 
 

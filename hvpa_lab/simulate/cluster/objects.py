@@ -23,7 +23,6 @@ from hvpa.api.objects.read_models import (
     RollingUpdate,
     Selector,
     StatefulSetUpdateStrategy,
-    TemplateSpec,
     Terminated,
     WorkloadMeta,
     WorkloadSpec,
@@ -34,6 +33,7 @@ from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import DELETION_COST, ResourceRequirements
 from hvpa.core.values.memo import remembered
+from hvpa.core.workload.containers import template_of
 from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 from hvpa_lab.simulate.cluster.pods import SimWorkload
@@ -88,7 +88,7 @@ def pod_spec(template: Mapping[str, ResourceRequirements]) -> PodSpec:
 
 
 def _template(resources: Mapping[str, ResourceRequirements]) -> PodTemplate:
-    return PodTemplate(TemplateSpec(pod_spec(resources).containers))
+    return PodTemplate(template_of(pod_spec(resources)))
 
 
 def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:

@@ -27,6 +27,7 @@ NEW: Final = {
     "spec.hpa.name",
     "spec.vpa.name",
     "spec.startupBoost",
+    "spec.runtimes",
 }
 """Fields that the old schema does not know: what is refused in these, no old manifest has."""
 INT32: Final = 2**31 - 1

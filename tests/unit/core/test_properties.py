@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +48,7 @@ def requests_changed(seen: Objects, decision: Decision) -> set[tuple[str, str]]:
     return {(one[0], one[2]) for one in changes(seen, decision) if len(one) == 3 and one[1] == "requests"}
 
 
-def containers(seen: Objects) -> list[Container]:
+def containers(seen: Objects) -> Sequence[Container]:
     assert seen.workload is not None
     return seen.workload.spec.template.spec.containers
 

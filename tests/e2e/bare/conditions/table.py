@@ -58,6 +58,14 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes nodes, and a VPA that asks for more than they have",
         "tests/e2e/bare/scaling/test_largest_node.py::test_no_request_is_raised_beyond_the_largest_node",
     ),
+    "HeapFixed": Elsewhere(
+        "takes a pod template with a command that sets a heap, from the beginning",
+        "tests/unit/core/actuation/test_runtimes.py::test_the_condition_names_what_a_larger_limit_is_not_worth",
+    ),
+    "RuntimeMismatch": Elsewhere(
+        "takes a pod template with a command, and a declared runtime that it contradicts",
+        "tests/unit/core/actuation/test_runtimes.py::test_the_condition_names_a_runtime_that_the_template_contradicts",
+    ),
     "NodesUnknown": Elsewhere(
         "takes an operator without the right to read nodes",
         "tests/unit/core/workload/test_nodes.py::test_without_the_right_to_read_nodes_none_bounds_requests",

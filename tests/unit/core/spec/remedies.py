@@ -13,10 +13,8 @@ SPELLINGS: dict[str, set[str]] = {"hvpa": {"HVPA", "Hvpa"}, **{kind.lower(): {ki
 for _schema in ALL.values():
     for _name in (*_schema.get("enum", ()), *_schema.get("properties", ())):
         SPELLINGS.setdefault(_name.lower(), set()).add(_name)
-del (
-    SPELLINGS["in"],
-    SPELLINGS["raise"],
-)  # an operator of selectors, and a mode of the fast signal: other words, too
+for _word in ("in", "raise", "node", "other", "go"):
+    del SPELLINGS[_word]  # an operator of selectors, a mode of the fast signal, runtimes: other words, too
 
 
 def faults(remedy: str) -> list[str]:

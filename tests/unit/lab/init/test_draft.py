@@ -192,6 +192,9 @@ MEMORY_RESTARTS = {
 REQUESTS_ONLY = vpa("Off", {"containerName": "app", "controlledValues": "RequestsOnly"})
 
 
+MEMORY_LIMIT = {"resource": "limits.memory"}
+
+
 def limited(**resources: Doc) -> Doc:
     return workload({"name": "app", "resources": {"limits": {"cpu": "1"}, **resources}})
 
@@ -230,6 +233,33 @@ def test_a_custom_kind_gets_a_boost_too() -> None:
     (draft,) = drafts(now, fit(history()), NOTHING, {"app": 1.0})
     spec = spec_of(now, draft)
     assert (spec["updateStrategy"], spec["startupBoost"]) == ({"type": "InPlace"}, BOOST)
+
+
+@pytest.mark.parametrize(
+    ("shown", "runtimes", "why"),
+    [
+        pytest.param({"command": ["java", "-jar", "app.jar"]}, [{"container": "app", "kind": "Java"}],
+                     "its command or environment shows it", id="a JVM"),
+        pytest.param({"env": [{"name": "JAVA_TOOL_OPTIONS", "value": "-XX:MaxRAMPercentage=75"}]},
+                     [{"container": "app", "kind": "Java", "heapPercent": 75}],
+                     "the pod template sets -XX:MaxRAMPercentage=75 in JAVA_TOOL_OPTIONS", id="with a percentage"),
+        pytest.param({"command": ["node", "x.js"]}, [{"container": "app", "kind": "Node"}], "its command", id="Node"),
+        pytest.param({"env": [{"name": "GOMEMLIMIT", "valueFrom": {"resourceFieldRef": MEMORY_LIMIT}}]},
+                     [{"container": "app", "kind": "Go", "heapPercent": 95}],
+                     "the pod template sets GOMEMLIMIT from limits.memory", id="Go with its limit"),
+        pytest.param({"env": [{"name": "GOMEMLIMIT", "value": "400MiB"}]}, [], "", id="Go with a size"),
+        pytest.param({"command": ["python3", "app.py"]}, [], "", id="Python"),
+        pytest.param({"command": ["java"]} | MEMORY_RESTARTS, [], "", id="a restart for memory"),
+        pytest.param({}, [], "", id="nothing is shown"),
+    ],
+)  # fmt: skip
+def test_runtimes_that_size_their_heap_at_their_start_are_declared(
+    shown: Doc, runtimes: list[Doc], why: str
+) -> None:
+    now = present([workload(APP | shown)], None, "shop", 33)
+    (draft,) = drafts(now, fit(history()), NOTHING)
+    assert spec_of(now, draft).get("runtimes", []) == draft.runtimes == runtimes
+    assert why in manifest(now, fit(history()), draft, "", "")
 
 
 def test_todays_configuration_as_a_policy() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa.api.objects.read_models import (
-    Container,
     PodTemplate,
     Resources,
+    TemplateContainer,
     TemplateSpec,
     Workload,
     WorkloadMeta,
@@ -34,9 +34,9 @@ def workload(spec: TemplateSpec, replicas: int = 2) -> Workload:
     )
 
 
-def container(name: str, requests: dict[str, str | int | float], **fields: object) -> Container:
+def container(name: str, requests: dict[str, str | int | float], **fields: object) -> TemplateContainer:
     """A container with these requests."""
-    return Container(name, Resources(requests=requests), **fields)  # type: ignore[arg-type]
+    return TemplateContainer(name, Resources(requests=requests), **fields)  # type: ignore[arg-type]
 
 
 def test_a_month_of_two_cores_and_four_gib() -> None:
@@ -70,7 +70,7 @@ def test_containers_and_native_sidecars_are_added_up() -> None:
 
 
 def test_a_missing_request_is_the_limit() -> None:
-    spec = TemplateSpec(containers=[Container("app", Resources(limits={"cpu": "2"}))])
+    spec = TemplateSpec(containers=[TemplateContainer("app", Resources(limits={"cpu": "2"}))])
     assert size_of(workload(spec)).pod == Amount(2000, 0)
 
 

@@ -11,7 +11,8 @@ from tests.unit.lab.report.documents import STALE, of, reported
 
 HPA, VPA = "HPA", "VPA"
 OFF = {"spec.updatePolicy.updateMode": "Off"}
-TEMPLATE = "spec.template.spec.containers.0.resources"
+APP = "spec.template.spec.containers.0"
+TEMPLATE = f"{APP}.resources"
 ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}
 CPU_BUSY = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 180}}}
 
@@ -90,6 +91,12 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
     ("AtMaxReplicas", HPA, {"spec.maxReplicas": 6, "status.conditions": [
         ACTIVE, {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}]},
      "HPA web needs more than maxReplicas, 6; raise it, or let pods grow"),
+    ("HeapTooLarge", "Deployment", {f"{APP}.command": ["java", "-Xmx2g"], f"{TEMPLATE}.limits.memory": "1Gi"},
+     "-Xmx2g in the command lets the heap of container app grow beyond its memory limit of 1.00 GiB: it is killed "
+     "there; lower the heap, or raise the limit"),
+    ("HeapFixed", "Deployment", {f"{APP}.env": [{"name": "NODE_OPTIONS", "value": "--max-old-space-size=256"}]},
+     "--max-old-space-size=256 in NODE_OPTIONS in container app needs about 0.31 GiB, and its VPA recommends 0.88 GiB: "
+     "more memory does not enlarge the heap; replace the size by a share of the limit"),
     ("ScaledToZero", "Deployment", {"spec.replicas": 0},
      "the workload has 0 replicas: an Hvpa leaves it alone until something else scales it up"),
     ("SingleReplica", "Deployment", {"spec.replicas": 1},
@@ -243,6 +250,19 @@ def test_what_an_hvpa_says_of_itself_is_passed_on(shell: Shell, gardener: list[D
         "reason": "HvpaNotReady",
         "message": "Hvpa hvpa-sample is not Ready (WriteFailed): denied by a policy",
     } in risks
+
+
+def test_a_runtime_that_no_hvpa_declares_is_reported(shell: Shell, gardener: list[Doc]) -> None:
+    def risks(documents: list[Doc]) -> dict[str, str]:
+        (workload,) = reported(shell, documents)["workloads"]
+        return {risk["reason"]: risk["message"] for risk in workload["risks"]}
+
+    documents = with_fields(gardener, "Deployment", "resource-consumer", {f"{APP}.command": ["java"]})
+    assert "is Java, which sizes its heap" in risks(documents)["RuntimeUndeclared"]
+    runtimes = [{"container": "resource-consumer", "kind": "Java"}]
+    declared = with_fields(documents, "Hvpa", "hvpa-sample", {"spec.runtimes": runtimes})
+    assert "RuntimeUndeclared" not in risks(declared)
+    assert "RuntimeUndeclared" not in risks(gardener)
 
 
 def test_demand_that_the_path_has_no_room_for_is_reported(shell: Shell, healthy: list[Doc]) -> None:

@@ -1,0 +1,238 @@
+"""Runtimes that read their memory limit when they start (`spec.runtimes`, docs/runtimes.md).
+
+A JVM or Node sizes its heap once. If its container grows in place, the heap stays; if it shrinks, the heap may be
+larger than the limit. So HVPA changes the memory of such a container by replacing the pod, or at its creation. This
+module reads from a pod template which runtime a container has, and how large its heap may be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from hvpa.api.hvpa.actuation import Runtime
+from hvpa.api.objects.read_models import Container, Scalar, TemplateContainer, Variable
+from hvpa.api.values.quantity import MEMORY, readable_resource
+from hvpa.api.values.text import names
+from hvpa.core.model import Finding
+from hvpa.core.values.arithmetic import LARGEST, ceil_div
+from hvpa.core.values.memo import remembered
+from hvpa.core.values.tuning import HEAP_OVERHEAD_LEAST, HEAP_OVERHEAD_PERCENT
+
+JVM_FIRST: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS")
+"""Variables whose options a JVM, or by convention a start script, reads before those of its command line."""
+JVM_LAST: Final = ("_JAVA_OPTIONS",)
+"""A variable whose options override those of the command line."""
+VARIABLES: Final = {
+    **dict.fromkeys((*JVM_FIRST, *JVM_LAST), "Java"),
+    "NODE_OPTIONS": "Node",
+    "GOMEMLIMIT": "Go",
+    "GOMAXPROCS": "Go",
+    "PYTHONUNBUFFERED": "Python",
+    "PYTHONPATH": "Python",
+}
+"""Variables that show a runtime."""
+_COMMAND: Final = re.compile(
+    r"(?:^|[\s;&/])(java|node|nodejs|npm|yarn|python[0-9.]*|gunicorn|uvicorn)(?=\s|$)"
+)
+_BY_COMMAND: Final = {"java": "Java", "node": "Node", "nodejs": "Node", "npm": "Node", "yarn": "Node"}
+"""Runtimes by the name of a program; the others that `_COMMAND` finds are Python's."""
+_JAVA_HEAP: Final = re.compile(r"(?:-Xmx|-XX:MaxHeapSize=)([0-9]+)([kKmMgGtT]?)(?=\s|$)")
+_JAVA_PERCENT: Final = re.compile(r"-XX:MaxRAMPercentage=([0-9]+(?:\.[0-9]+)?)(?=\s|$)")
+_NODE_HEAP: Final = re.compile(r"--max[-_]old[-_]space[-_]size[= ]([0-9]+)(?=\s|$)")
+_GO_LIMIT: Final = re.compile(r"([0-9]+)(|B|KiB|MiB|GiB|TiB)\Z", re.ASCII)
+_UNITS: Final = {"": 0, "b": 0, "k": 1, "kib": 1, "m": 2, "mib": 2, "g": 3, "gib": 3, "t": 4, "tib": 4}
+MOST_PERCENT: Final = 95
+"""The largest `heapPercent`."""
+MOST_DIGITS: Final = 15
+"""Longer numbers are no sizes."""
+
+
+class Heap(NamedTuple):
+    """The largest heap that a container's template sets."""
+
+    option: str
+    """The option and its source, for messages."""
+    size: int | None = None
+    """In bytes; None if it is a percentage of the limit."""
+    percent: float | None = None
+
+    @property
+    def heap_percent(self) -> int | None:
+        """The percentage as `heapPercent`, which leaves something for the rest; None if the heap has a fixed size."""
+        return None if self.percent is None else max(1, min(round(self.percent), MOST_PERCENT))
+
+    @property
+    def least_memory(self) -> int | None:
+        """The memory that the container needs for a heap of fixed size and everything else; None for a percentage."""
+        if self.size is None:
+            return None
+        overhead = max(ceil_div(self.size * HEAP_OVERHEAD_PERCENT, 100), HEAP_OVERHEAD_LEAST)
+        return min(self.size + overhead, LARGEST)
+
+
+# --- the template ----------------------------------------------------------------------------------------------------
+def told(container: TemplateContainer) -> tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Variable]]:
+    """Returns the command, arguments and variables that show the container's runtime; the others are empty."""
+    variables = [variable for variable in container.env or () if variable.name in VARIABLES]
+    command, args = container.command or (), container.args or ()
+    if not variables and not _COMMAND.search(_text((*command, *args))):
+        return (), (), ()
+    return command, args, variables
+
+
+@remembered
+def runtime_of(container: TemplateContainer) -> str | None:
+    """Returns the kind of runtime that the container's command or environment shows; None if it shows none.
+
+    Example: `sh -c "exec java -jar app.jar"` is Java; a variable `GOMEMLIMIT` shows Go.
+    """
+    command = _COMMAND.search(_text((*(container.command or ()), *(container.args or ()))))
+    if command is not None:
+        return _BY_COMMAND.get(PurePosixPath(command[1]).name, "Python")
+    shown = {VARIABLES[variable.name] for variable in container.env or () if variable.name in VARIABLES}
+    return min(shown) if len(shown) == 1 else None
+
+
+@remembered
+def heap_of(container: TemplateContainer, kind: str) -> Heap | None:
+    """Returns the heap that the template sets for a runtime of this kind; None if it sets none, or one that only the
+    container knows (such as `$(SIZE)`). The last option counts, and a size overrides a percentage, as in the
+    runtimes themselves (docs/runtimes.md has the tests)."""
+    variables = {variable.name: variable for variable in container.env or ()}
+    words = _text((*(container.command or ()), *(container.args or ())))
+    if kind == "Java":
+        sources = [*_sources(variables, JVM_FIRST), ("the command", words), *_sources(variables, JVM_LAST)]
+        return _last(_JAVA_HEAP, sources) or _last(_JAVA_PERCENT, sources)
+    if kind == "Node":
+        return _last(_NODE_HEAP, [*_sources(variables, ["NODE_OPTIONS"]), ("the command", words)])
+    limit = variables.get("GOMEMLIMIT")
+    if kind != "Go" or limit is None:
+        return None
+    source = limit.value_from
+    if source is not None and source.resource_field_ref is not None:
+        return Heap(f"GOMEMLIMIT from {source.resource_field_ref.resource}", percent=100.0)
+    match = _GO_LIMIT.match(str(limit.text))
+    size = None if match is None else _bytes(match[1], match[2])
+    return None if size is None else Heap(f"GOMEMLIMIT={limit.text}", size)
+
+
+def _sources(variables: Mapping[str, Variable], wanted: Iterable[str]) -> list[tuple[str, str]]:
+    known = [(name, variables[name].text) for name in wanted if name in variables]
+    return [(name, str(value)) for name, value in known if value is not None]
+
+
+def _last(option: re.Pattern[str], sources: Sequence[tuple[str, str]]) -> Heap | None:
+    """Returns the heap of the last occurrence of an option."""
+    found = None
+    for source, words in sources:
+        for match in option.finditer(words):
+            text = f"{match[0]} in {source}"
+            if option is _JAVA_PERCENT:
+                found = Heap(text, percent=float(match[1]))
+            elif (size := _bytes(match[1], match[2] if option is _JAVA_HEAP else "m")) is not None:
+                found = Heap(text, size)
+    return found
+
+
+def _bytes(digits: str, unit: str) -> int | None:
+    if len(digits) > MOST_DIGITS:
+        return None
+    return min(int(digits) * 1024 ** _UNITS[unit.lower()], LARGEST) or None
+
+
+def _text(words: Iterable[Scalar]) -> str:
+    return " ".join([str(word) for word in words if word is not None])
+
+
+# --- the spec --------------------------------------------------------------------------------------------------------
+def read_at_start(runtimes: Sequence[Runtime], containers: Iterable[Container]) -> Collection[str]:
+    """Returns the containers whose memory a resize would not give to their runtime. A container that restarts for a
+    resize of its memory is not among them."""
+    if not runtimes:
+        return ()
+    once = {runtime.container for runtime in runtimes if runtime.reads_memory_once}
+    return frozenset(
+        [
+            container.name
+            for container in containers
+            if container.name in once and not container.restarts_for(MEMORY)
+        ]
+    )
+
+
+def least_memory(runtimes: Sequence[Runtime], containers: Iterable[TemplateContainer]) -> dict[str, int]:
+    """Returns the memory that containers with a heap of fixed size need, in bytes."""
+    needed = {}
+    for _, container, heap in _heaps(runtimes, containers):
+        if (least := heap.least_memory) is not None:
+            needed[container.name] = least
+    return needed
+
+
+def _heaps(
+    runtimes: Sequence[Runtime], containers: Iterable[TemplateContainer]
+) -> list[tuple[Runtime, TemplateContainer, Heap]]:
+    by_name = {runtime.container: runtime for runtime in runtimes}
+    return [
+        (runtime, container, heap)
+        for container in (containers if by_name else ())
+        if (runtime := by_name.get(container.name)) is not None
+        and (heap := heap_of(container, runtime.kind)) is not None
+    ]
+
+
+def contradiction(runtimes: Sequence[Runtime], containers: Sequence[TemplateContainer]) -> Finding | None:
+    """Returns what the pod template contradicts in `spec.runtimes`; None if there is nothing."""
+    by_name, parts = {container.name: container for container in containers}, []
+    missing = [runtime.container for runtime in runtimes if runtime.container not in by_name]
+    if missing:
+        parts.append(f"the pod template has no container {names(missing)}")
+    for runtime in runtimes:
+        container = by_name.get(runtime.container)
+        shown = None if container is None else runtime_of(container)
+        if shown is not None and runtime.kind not in (shown, "Other"):
+            parts.append(f"{runtime.container}: {runtime.kind} is declared, but its template shows {shown}")
+    for runtime, container, heap in _heaps(runtimes, containers):
+        declared = runtime.heap_percent
+        if declared is not None and heap.heap_percent != declared:
+            parts.append(
+                f"{container.name}: heapPercent {declared} is declared, but the template sets {heap.option}"
+            )
+    return Finding("RuntimeMismatch", "; ".join(parts)) if parts else None
+
+
+def shown_by(containers: Iterable[TemplateContainer]) -> dict[str, tuple[Runtime, Heap | None]]:
+    """Returns, by container, the runtimes that read their memory once as the templates show them, with their heap. Go
+    is among them if `GOMEMLIMIT` is the container's limit. A container that restarts for its memory is not."""
+    found = {}
+    for container in containers:
+        kind = runtime_of(container)
+        heap = None if kind is None else heap_of(container, kind)
+        if kind is None or container.restarts_for(MEMORY):
+            continue
+        percent = None if heap is None else heap.heap_percent
+        runtime = Runtime.model_validate({"container": container.name, "kind": kind, "heapPercent": percent})
+        if runtime.reads_memory_once:
+            found[container.name] = runtime, heap
+    return found
+
+
+def heap_fixed(
+    runtimes: Sequence[Runtime], containers: Iterable[TemplateContainer], memory: Mapping[str, int]
+) -> Finding | None:
+    """Returns the containers whose heap of fixed size can't use the `memory` (limits, in bytes) that is recommended for
+    them; None if there are none."""
+    parts = []
+    for _, container, heap in _heaps(runtimes, containers):
+        least, wanted = heap.least_memory, memory.get(container.name, 0)
+        if least is not None and wanted > least:
+            enough, recommended = (readable_resource("memory", size) for size in (least, wanted))
+            parts.append(f"{container.name}: {heap.option} needs about {enough}, {recommended} recommended")
+    return (
+        Finding("HeapFixed", f"a larger limit does not enlarge the heap: {'; '.join(parts)}")
+        if parts
+        else None
+    )

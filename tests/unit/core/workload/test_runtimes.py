@@ -1,0 +1,294 @@
+"""Runtimes by command and environment, the heap that a template sets, and what it contradicts in `spec.runtimes`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.build import GIB, MIB, container, decoded
+from hvpa.api.hvpa.actuation import Runtime
+from hvpa.api.objects.read_models import TemplateContainer
+from hvpa.core.values.arithmetic import LARGEST
+from hvpa.core.workload.runtimes import (
+    VARIABLES,
+    Heap,
+    contradiction,
+    heap_fixed,
+    heap_of,
+    least_memory,
+    read_at_start,
+    runtime_of,
+    shown_by,
+    told,
+)
+
+LIMIT = {"valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}
+
+
+def template(
+    command: Sequence[object] = (), args: Sequence[object] = (), name: str = "app", **env: object
+) -> TemplateContainer:
+    """A container of a template; a variable is its value, or a mapping with `valueFrom`."""
+    variables = [
+        {"name": key, **(value if isinstance(value, Mapping) else {"value": value})}
+        for key, value in env.items()
+    ]
+    document = {**container(name), "command": list(command), "args": list(args), "env": variables}
+    return decoded(TemplateContainer, document)
+
+
+def runtime(kind: str = "Java", heap_percent: int | None = None, name: str = "app") -> Runtime:
+    return Runtime.model_validate({"container": name, "kind": kind, "heapPercent": heap_percent})
+
+
+# --- the kind --------------------------------------------------------------------------------------------------------
+KINDS: dict[str, tuple[TemplateContainer, str | None]] = {
+    "java": (template(["java", "-jar", "app.jar"]), "Java"),
+    "a path to java": (template(["/usr/lib/jvm/bin/java", "-version"]), "Java"),
+    "java in a shell": (template(["sh", "-c"], ["exec java -Xmx1g -jar app.jar"]), "Java"),
+    "after another command": (template(["sh", "-c", "cd /app;node main.js"]), "Node"),
+    "node": (template(["node", "main.js"]), "Node"),
+    "npm": (template(args=["npm", "start"]), "Node"),
+    "python": (template(["python3.11", "-m", "app"]), "Python"),
+    "gunicorn": (template(["gunicorn", "app:app"]), "Python"),
+    "options of a JVM": (template(JAVA_TOOL_OPTIONS="-Xmx1g"), "Java"),
+    "options of Node": (template(NODE_OPTIONS="--max-old-space-size=1"), "Node"),
+    "a limit of Go": (template(GOMEMLIMIT=LIMIT), "Go"),
+    "processors of Go": (template(GOMAXPROCS="2"), "Go"),
+    "python's path": (template(PYTHONPATH="/app"), "Python"),
+    "command before environment": (template(["python3", "app.py"], JAVA_TOOL_OPTIONS="-Xmx1g"), "Python"),
+    "two in the environment": (template(NODE_OPTIONS="", GOMAXPROCS="2"), None),
+    "nothing": (template(), None),
+    "a word that only contains java": (template(["javascriptcore", "/srv/java-app/run"]), None),
+    "other variables": (template(["/app"], PORT="80"), None),
+    "numbers and nothing as words": (template(["node", 1, None, True, 1.5]), "Node"),
+}
+
+
+@pytest.mark.parametrize(("shown", "kind"), KINDS.values(), ids=KINDS.keys())
+def test_a_runtime_is_recognised_by_command_and_environment(
+    shown: TemplateContainer, kind: str | None
+) -> None:
+    assert runtime_of(shown) == kind
+
+
+# --- the heap --------------------------------------------------------------------------------------------------------
+HEAPS: dict[str, tuple[TemplateContainer, str, Heap | None]] = {
+    "Xmx": (template(["java", "-Xmx512m"]), "Java", Heap("-Xmx512m in the command", 512 * MIB)),
+    "in gigabytes": (template(["java", "-Xmx2G", "x"]), "Java", Heap("-Xmx2G in the command", 2 * GIB)),
+    "in bytes": (template(["java", "-Xmx1048576"]), "Java", Heap("-Xmx1048576 in the command", MIB)),
+    "MaxHeapSize": (
+        template(["java", "-XX:MaxHeapSize=64m"]),
+        "Java",
+        Heap("-XX:MaxHeapSize=64m in the command", 64 * MIB),
+    ),
+    "in a variable": (
+        template(JAVA_TOOL_OPTIONS="-Xms1g -Xmx1g"),
+        "Java",
+        Heap("-Xmx1g in JAVA_TOOL_OPTIONS", GIB),
+    ),
+    "the command after the variable": (
+        template(["java", "-Xmx2g"], JAVA_TOOL_OPTIONS="-Xmx1g"),
+        "Java",
+        Heap("-Xmx2g in the command", 2 * GIB),
+    ),
+    "a variable after the command": (
+        template(["java", "-Xmx2g"], _JAVA_OPTIONS="-Xmx1g"),
+        "Java",
+        Heap("-Xmx1g in _JAVA_OPTIONS", GIB),
+    ),
+    "the last of two": (template(["java", "-Xmx2g", "-Xmx1g"]), "Java", Heap("-Xmx1g in the command", GIB)),
+    "a percentage": (
+        template(JDK_JAVA_OPTIONS="-XX:MaxRAMPercentage=75.0"),
+        "Java",
+        Heap("-XX:MaxRAMPercentage=75.0 in JDK_JAVA_OPTIONS", percent=75.0),
+    ),
+    "a size before a percentage": (
+        template(["java", "-Xmx1g", "-XX:MaxRAMPercentage=75"]),
+        "Java",
+        Heap("-Xmx1g in the command", GIB),
+    ),
+    "a size that only the container knows": (template(["java", "-Xmx$(HEAP)"]), "Java", None),
+    "a size of nothing": (template(["java", "-Xmx0"]), "Java", None),
+    "too many digits": (template(["java", "-Xmx" + "9" * 400]), "Java", None),
+    "another option": (template(["java", "-Xms1g"]), "Java", None),
+    "a variable from elsewhere": (template(JAVA_TOOL_OPTIONS={"valueFrom": {}}), "Java", None),
+    "node": (
+        template(NODE_OPTIONS="--max-old-space-size=400"),
+        "Node",
+        Heap("--max-old-space-size=400 in NODE_OPTIONS", 400 * MIB),
+    ),
+    "node with other characters": (
+        template(["node", "--max_old_space_size", "400", "main.js"]),
+        "Node",
+        Heap("--max_old_space_size 400 in the command", 400 * MIB),
+    ),
+    "node with an option of Java": (template(["node", "-Xmx1g"]), "Node", None),
+    "go": (template(GOMEMLIMIT="400MiB"), "Go", Heap("GOMEMLIMIT=400MiB", 400 * MIB)),
+    "go in bytes": (template(GOMEMLIMIT=1048576), "Go", Heap("GOMEMLIMIT=1048576", MIB)),
+    "go from its limit": (
+        template(GOMEMLIMIT=LIMIT),
+        "Go",
+        Heap("GOMEMLIMIT from limits.memory", percent=100.0),
+    ),
+    "go without a limit": (template(GOMEMLIMIT="off"), "Go", None),
+    "go in another unit": (template(GOMEMLIMIT="400Mi"), "Go", None),
+    "go from a secret": (template(GOMEMLIMIT={"valueFrom": {"secretKeyRef": {}}}), "Go", None),
+    "go without any": (template(), "Go", None),
+    "python": (template(["python3"], GOMEMLIMIT="1GiB"), "Python", None),
+}
+
+
+@pytest.mark.parametrize(("shown", "kind", "heap"), HEAPS.values(), ids=HEAPS.keys())
+def test_the_heap_of_a_template(shown: TemplateContainer, kind: str, heap: Heap | None) -> None:
+    assert heap_of(shown, kind) == heap
+
+
+def test_a_heap_needs_a_quarter_more_and_at_least_64_mib() -> None:
+    assert Heap("", GIB).least_memory == GIB * 5 // 4
+    assert Heap("", 16 * MIB).least_memory == 80 * MIB
+    assert Heap("", percent=75).least_memory is None
+
+
+def test_the_local_copy_keeps_only_what_shows_a_runtime() -> None:
+    shown = template(["java", "-Xmx1g"], ["x"], PORT="80", JAVA_TOOL_OPTIONS="-Xms1g", PASSWORD="secret")
+    command, args, variables = told(shown)
+    assert (list(command), list(args)) == (["java", "-Xmx1g"], ["x"])
+    assert [variable.name for variable in variables] == ["JAVA_TOOL_OPTIONS"]
+    assert told(template(["/app", "--password=x"], PORT="80")) == ((), (), ())
+
+
+words = st.lists(st.one_of(st.text(max_size=30), st.integers(), st.none(), st.booleans()), max_size=4)
+
+
+@given(words, words, st.dictionaries(st.sampled_from([*VARIABLES, "PORT"]), st.text(max_size=40), max_size=3))
+def test_any_command_and_environment_can_be_read(
+    command: list[Any], args: list[Any], env: dict[str, str]
+) -> None:
+    shown = template(command, args, **env)
+    assert runtime_of(shown) in (None, "Java", "Node", "Python", "Go")
+    for kind in ("Java", "Node", "Python", "Go", "Other"):
+        heap = heap_of(shown, kind)
+        assert heap is None or heap.size is None or 0 < heap.size < 2**63
+
+
+@given(st.integers(1, 10**14), st.sampled_from("kKmMgGtT"))
+def test_a_size_is_read_in_the_units_of_a_jvm(number: int, unit: str) -> None:
+    heap = heap_of(template(["java", f"-Xmx{number}{unit}"]), "Java")
+    assert heap is not None
+    expected = number * 1024 ** ("kmgt".index(unit.lower()) + 1)
+    assert heap.size == min(expected, LARGEST)
+
+
+# --- the spec --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("entry", "once"),
+    [
+        (runtime("Java"), True),
+        (runtime("Node"), True),
+        (runtime("Go"), False),
+        (runtime("Go", 90), True),
+        (runtime("Python"), False),
+        (runtime("Other", 50), True),
+    ],
+)
+def test_java_node_and_what_has_a_heap_percentage_read_memory_once(entry: Runtime, once: bool) -> None:
+    assert ("app" in read_at_start([entry], [template()])) is once
+
+
+def test_a_container_that_restarts_for_memory_reads_it_again() -> None:
+    restarts = decoded(
+        TemplateContainer,
+        container() | {"resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]},
+    )
+    assert not read_at_start([runtime()], [restarts])
+    assert not read_at_start([], [template()])
+
+
+@pytest.mark.parametrize("heap", [0, 96, 100, -1, 10**20, "75%", 7.5])
+def test_a_heap_percentage_is_1_to_95(heap: object) -> None:
+    with pytest.raises(ValueError, match="heapPercent"):
+        Runtime.model_validate({"container": "app", "kind": "Java", "heapPercent": heap})
+
+
+def test_an_unknown_kind_is_an_error() -> None:
+    with pytest.raises(ValueError, match="kind"):
+        runtime("Ruby")
+
+
+CONTRADICTIONS: dict[str, tuple[list[Runtime], str]] = {
+    "no such container": (
+        [runtime(name="app"), runtime(name="web")],
+        "the pod template has no container web",
+    ),
+    "another runtime": ([runtime("Node")], "app: Node is declared, but its template shows Java"),
+    "another percentage": (
+        [runtime("Java", 50)],
+        "app: heapPercent 50 is declared, but the template sets -Xmx1g in JAVA_TOOL_OPTIONS",
+    ),
+}
+
+
+@pytest.mark.parametrize(("declared", "why"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_what_the_template_contradicts_is_named(declared: list[Runtime], why: str) -> None:
+    finding = contradiction(declared, [template(["java"], JAVA_TOOL_OPTIONS="-Xmx1g")])
+    assert finding is not None
+    assert (finding.reason, finding.message) == ("RuntimeMismatch", why)
+
+
+@pytest.mark.parametrize(
+    ("declared", "shown"),
+    [
+        (runtime("Java", 75), template(JAVA_TOOL_OPTIONS="-XX:MaxRAMPercentage=75.0")),
+        (runtime("Java"), template(JAVA_TOOL_OPTIONS="-Xmx1g")),
+        (runtime("Java", 75), template()),
+        (runtime("Go", 95), template(GOMEMLIMIT=LIMIT)),
+        (runtime("Other", 40), template(["java"])),
+        (runtime("Node"), template(["/app"])),
+    ],
+)
+def test_what_agrees_is_no_finding(declared: Runtime, shown: TemplateContainer) -> None:
+    assert contradiction([declared], [shown]) is None
+
+
+def test_what_sizes_its_heap_at_its_start_is_shown_by_its_template() -> None:
+    restarts = {
+        "resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
+        "command": ["java"],
+    }
+    containers = [
+        template(["java", "-XX:MaxRAMPercentage=60"], name="jvm"),
+        template(["node", "main.js"], name="node"),
+        template(["python3"], name="python"),
+        template(name="go", GOMEMLIMIT=LIMIT),
+        template(name="go-fixed", GOMEMLIMIT="1GiB"),
+        template(name="other"),
+        decoded(TemplateContainer, container("restarting") | restarts),
+    ]
+    shown = shown_by(containers)
+    assert [entry for entry, _ in shown.values()] == [
+        runtime("Java", 60, "jvm"),
+        runtime("Node", name="node"),
+        runtime("Go", 95, "go"),
+    ]
+    assert contradiction([entry for entry, _ in shown.values()], containers) is None
+
+
+def test_a_limit_above_heap_and_overhead_is_of_no_use() -> None:
+    shown = [template(["java", "-Xmx512m"]), template(name="agent")]
+    declared = [runtime(), runtime("Go", name="agent")]
+    assert heap_fixed(declared, shown, {"app": 640 * MIB, "agent": GIB}) is None
+    finding = heap_fixed(declared, shown, {"app": 640 * MIB + 1, "agent": GIB})
+    assert finding is not None
+    assert finding.reason == "HeapFixed"
+    assert re.search(r"app: -Xmx512m in the command needs about 640Mi, 640Mi", finding.message)
+    assert least_memory(declared, shown) == {"app": 640 * MIB}
+    assert (
+        heap_fixed([runtime("Java", 75)], [template(["java", "-XX:MaxRAMPercentage=75"])], {"app": GIB})
+        is None
+    )
