@@ -3,9 +3,12 @@ larger."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
@@ -14,14 +17,16 @@ from localcluster.workloads import runtimes
 from localcluster.workloads.load import await_pods
 from localcluster.workloads.pods import MIB
 from localcluster.workloads.real_pods import RealPods, asked, status
-from tests.e2e.full import objects, recommended
+from tests.e2e.full import recommended
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
-TARGET: Final = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "jvm"}
+NAME: Final = "web"
+TARGET: Final = {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME}
 REQUESTS: Final = {"cpu": "300m", "memory": "192Mi"}
 LIMITS: Final = {"cpu": "600m", "memory": "384Mi"}
 TIMEOUT: Final = 180
 PERCENT: Final = 75
+PAGE: Final = Path(__file__).parents[3] / "docs/runtimes.md"
 
 
 @pytest.fixture(scope="module")
@@ -36,25 +41,18 @@ def test_cpu_changes_in_place_and_memory_with_another_pod(
     """384Mi become 768Mi, and 75 percent of them are heap."""
     api, namespace = pods.api, pods.namespace
     kubeconfig = install_operator_rbac(node_cluster, deployment=False)
-    recommended.vpa(api, namespace, "jvm", TARGET)
-    recommended.recommend_target(api, namespace, "jvm", cpu="600m", memory="384Mi")
+    recommended.vpa(api, namespace, NAME, TARGET)
+    recommended.recommend_target(api, namespace, NAME, cpu="600m", memory="384Mi")
     jvm = runtimes.java(pods, f"-XX:MaxRAMPercentage={PERCENT}")
-    pods.deploy("jvm", REQUESTS, LIMITS, **jvm)
-    await_pods(api, namespace, "jvm")
-    first = pods.only_pod("jvm")
+    pods.deploy(NAME, REQUESTS, LIMITS, **jvm)
+    await_pods(api, namespace, NAME)
+    first = pods.only_pod(NAME)
     before = heap(pods.get(first))
     with Operator(node_cluster, kubeconfig):
-        api.create(
-            objects.hvpa(
-                "jvm",
-                namespace,
-                hpa={"deploy": False},
-                vpa={"name": "jvm"},
-                updateStrategy={"type": strategy},
-                runtimes=[{"container": "app", "kind": "Java", "heapPercent": PERCENT}],
-                weightBasedScalingIntervals=[{"vpaWeight": 100}],
-            )
-        )
+        hvpa = shown()
+        hvpa["metadata"]["namespace"] = namespace
+        hvpa["spec"]["updateStrategy"]["type"] = strategy
+        api.create(hvpa)
         if strategy == "InPlace":
             wait_for(lambda: pods.in_force(first).cpu == 1200, TIMEOUT, "more CPU in place")
             grown = pods.get(first)
@@ -68,9 +66,9 @@ def test_cpu_changes_in_place_and_memory_with_another_pod(
             api.delete("Pod", first, namespace)
         wait_for(lambda: [others(pods, first)] != [[]] and ready(pods, first), TIMEOUT, "another pod")
         after = heap(others(pods, first)[0])
-        spec = api.get("Deployment", "jvm", namespace)["spec"]["template"]["spec"]
-        assert "replacing" not in api.get("Hvpa", "jvm", namespace)["status"]
-    api.delete("Hvpa", "jvm", namespace)
+        spec = api.get("Deployment", NAME, namespace)["spec"]["template"]["spec"]
+        assert "replacing" not in api.get("Hvpa", NAME, namespace)["status"]
+    api.delete("Hvpa", NAME, namespace)
     with capsys.disabled():
         print(f"\n{strategy}: largest heap {before / MIB:.0f} MiB before, {after / MIB:.0f} MiB after")
     assert after / before == pytest.approx(2, rel=0.05)
@@ -78,9 +76,16 @@ def test_cpu_changes_in_place_and_memory_with_another_pod(
     assert is_written == (strategy == "InPlaceOrRollout")
 
 
+def shown() -> Json:
+    """The manifest of the page."""
+    (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    document: Json = yaml.safe_load(manifest)
+    return document
+
+
 def message_of(api: KubeApi, namespace: str) -> str:
     """What the Hvpa says about pods without their size."""
-    return str(api.get("Hvpa", "jvm", namespace)["status"]["actuation"].get("message", ""))
+    return str(api.get("Hvpa", NAME, namespace)["status"]["actuation"].get("message", ""))
 
 
 def heap(pod: Json) -> float:
@@ -93,7 +98,7 @@ def memory(pod: Json) -> Json:
 
 
 def others(pods: RealPods, first: str) -> list[Json]:
-    found = pods.api.list("Pod", pods.namespace, "app=jvm")
+    found = pods.api.list("Pod", pods.namespace, f"app={NAME}")
     living = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
     return [pod for pod in living if pod["metadata"]["name"] != first]
 
