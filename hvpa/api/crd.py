@@ -35,7 +35,7 @@ _COLUMNS: Final = (
         _CONDITION.format("Ready", "status"),
         "Whether the workload matches recommendations and limits.",
     ),
-    ("Mode", "string", ".spec.mode", "Apply, Recommend or Paused."),
+    ("Mode", "string", ".spec.mode", "Apply, Review, Recommend or Paused."),
     ("Current", "integer", ".status.replicas", "Current number of replicas."),
     ("Desired", "integer", ".status.recommended.replicas", "Recommended replicas, before gates."),
     ("Resized", "string", ".status.actuation.resized", "Pods that have the desired size, and all pods."),

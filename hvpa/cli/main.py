@@ -29,7 +29,7 @@ COMMANDS: Final = {
     ),
     "status": (
         "hvpa.cli.status",
-        "show an Hvpa and each of its pods: present size, desired size, and reason for waiting",
+        "show an Hvpa and each of its pods: present size, desired size, and reason for waiting; or all Hvpas",
     ),
     "history": (
         "hvpa.cli.history",
@@ -40,12 +40,16 @@ COMMANDS: Final = {
         "serve a read-only web page: all Hvpas at a glance, each with live charts, reasons and simulated changes",
     ),
     "pause": (
-        "hvpa.cli.mode",
+        "hvpa.cli.write.mode",
         "set spec.mode of Hvpas to Paused; paused Hvpas do not change their workloads",
     ),
     "resume": (
-        "hvpa.cli.mode",
+        "hvpa.cli.write.mode",
         "restore the mode that paused Hvpas had before `hvpa pause`; Apply if it is unknown",
+    ),
+    "approve": (
+        "hvpa.cli.write.approve",
+        "approve the changes of requests that wait for it in Hvpas of mode Review",
     ),
     "report": (
         "hvpa_lab.report.command",

@@ -1,4 +1,5 @@
 """`hvpa status`: the state of an Hvpa at a glance: the operator's last report, and the current state of each pod.
+Without a name: all Hvpas, one line each.
 
 Writes nothing.
 """
@@ -13,17 +14,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hvpa.api.hvpa.progress import Actuation
+from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import BlockedScaling, to_wire
 from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.text import printable
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.cli.arguments import add_cluster, add_hvpa, add_operator, add_output
-from hvpa.cli.errors import DONE, plain_line
+from hvpa.cli.arguments import add_cluster, add_operator, add_output
+from hvpa.cli.errors import DONE, UsageError, plain_line
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import change_text, kind, readable, size_text, when
 from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
 from hvpa.cli.input.operator import DEFAULT_LEASE, OperatorState, operator_state
 from hvpa.cli.output import Json, containers, indented, table, timestamp
+from hvpa.cli.overview import overview, read_all
 from hvpa.core import observe
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.model import Objects, Observation, ResourceRequirements, Settings
@@ -44,7 +47,9 @@ _LABEL: Final = 11
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
-    add_hvpa(add)
+    add("name", nargs="?", metavar="NAME", help="the Hvpa; without a name, all Hvpas of the namespace")
+    add("-n", "--namespace", help="the namespace (default: the kubeconfig's)")
+    add("-A", "--all-namespaces", action="store_true", help="all Hvpas of all namespaces")
     add("-w", "--watch", action="store_true", help="refresh when something changes, until Ctrl-C")
     add_output(add)
     add_cluster(add)
@@ -52,7 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show an Hvpa. Raises CommandError."""
+    """Show an Hvpa, or all. Raises CommandError."""
+    if args.name is None:
+        return _all(args)
+    if args.all_namespaces:
+        raise UsageError("use either NAME or --all-namespaces, not both")
     if not args.watch:
         print(_drawn(read_cluster(lambda reader: _look(reader, args), "hvpa-status", args), args))
         return DONE
@@ -61,6 +70,19 @@ def main(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:  # the regular end of a watch
         return DONE
     raise AssertionError("a watch ends by an error or an interrupt only")
+
+
+def _all(args: argparse.Namespace) -> int:
+    if args.watch:
+        raise UsageError("--watch requires NAME")
+    if args.all_namespaces and args.namespace is not None:
+        raise UsageError("use either --namespace or --all-namespaces, not both")
+
+    async def read(reader: Reader) -> list[HvpaObject]:
+        return await read_all(reader, everywhere=args.all_namespaces)
+
+    print(overview(read_cluster(read, "hvpa-status", args), args.output))
+    return DONE
 
 
 async def _look(reader: Reader, args: argparse.Namespace) -> HvpaView:

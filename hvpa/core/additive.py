@@ -135,11 +135,12 @@ def scale_vertically(
     `wants_out`: the HPA recommends more than maxReplicas, so raises have full weight once it can have measured
     maxReplicas and still does (DESIGN 5.2).
     """
+    items = governed(observation)
     axis = RequestsAxis(
         observation,
         context,
-        governed(observation),
-        disruptive=not context.spec.strategy.in_place,
+        items,
+        saturated=[item.key for item in items if wants_out and item.resource == "cpu"],
         weightless=weight.vertical_ppm == 0,
     )
     steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]

@@ -142,7 +142,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
     if observation.workload is not None:
         counts = (axes.desired.replicas, axes.target, axes.recommended_replicas)
         view = ReplicaView(observation.workload.spec.replicas, *counts)
-    applies = observation.spec is not None and observation.spec.mode == "Apply"
+    applies = observation.spec is not None and observation.spec.applies
     return Decision(
         status=status,
         workload_patch=patch,
@@ -393,7 +393,7 @@ def _joined(observation: ScalableState, desired: DesiredReplicas, solution: _Sol
     """Combine the results of both axes. If the mode is not Apply, only the recommendation and the blocked changes are
     kept."""
     weight, horizontal, vertical = solution.weight, solution.horizontal, solution.vertical
-    applies = observation.spec.mode == "Apply"
+    applies = observation.spec.applies
     current = observation.workload.spec.replicas
     resources = present_resources(observation.workload.spec.template.spec.containers)
     results = [result for result in (horizontal, vertical) if result is not None]
@@ -496,9 +496,9 @@ def _patch(context: GateContext, observation: ScalableState, parts: DecisionPart
     size, resizing = parts.desired_size, parts.resizing
     if size is None or resizing is None:
         patch = _rollout_patch(observation, parts)
-        applies = observation.spec.mode == "Apply"
+        applies = observation.spec.applies
         return with_record(context, observation, patch, parts.rollout) if applies else patch
-    if observation.spec.mode != "Apply":
+    if not observation.spec.applies:
         return None
     step, clock = parts.rollout, context.clock
     is_due = step.rolled_back is not None or (

@@ -312,7 +312,7 @@ def _problem(objects: Objects) -> Finding | None:
     name = f"{spec.target_ref.kind} {spec.target_ref.name}"
     if objects.unlisted:
         return Finding("TargetUnreadable", f"{name} can't be read: {objects.unlisted}")
-    rivals = [other.name for other in objects.others if other.applies] if spec.mode == "Apply" else []
+    rivals = [other.name for other in objects.others if other.applies] if spec.applies else []
     if rivals:
         # A message about many Hvpas has no names and no number: otherwise each further Hvpa would change all of them.
         many = len(rivals) > MOST_RIVALS

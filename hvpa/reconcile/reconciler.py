@@ -247,7 +247,7 @@ class Reconciler:
     def _with_canary_values(self, key: Key, objects: Objects) -> Objects:
         """Returns the objects with the values of the metrics that judge canaries, if the spec names some."""
         record, spec = self._records[key], objects.hvpa.spec
-        is_used = spec is not None and (spec.mode == "Apply" or bool(objects.hvpa.status.canary_metrics))
+        is_used = spec is not None and (spec.applies or bool(objects.hvpa.status.canary_metrics))
         metrics = rollback_metrics(spec) if is_used else ()
         if metrics or record.is_judged:
             record.is_judged = bool(metrics)

@@ -156,7 +156,7 @@ def _rank(recommender: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
     if not isinstance(recommender, StoredHvpa):
         return (False, False, recommender.metadata.name)
     spec = recommender.read().spec
-    return (spec is None, spec is not None and spec.mode != "Apply", recommender.metadata.name)
+    return (spec is None, spec is not None and not spec.applies, recommender.metadata.name)
 
 
 def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int) -> list[BlendInput]:

@@ -1,5 +1,5 @@
-"""How a new size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1), `spec.fastSignal` and
-`spec.startupBoost`."""
+"""How a new size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1), `spec.review`, `spec.fastSignal`,
+`spec.startupBoost` and `spec.runtimes`."""
 
 from __future__ import annotations
 
@@ -181,6 +181,15 @@ class FastSignal(SpecModel):
     for each measurement. It lowers no request and changes no replicas for it."""
     above: Annotated[int, Field(ge=75, le=200)] = 90
     """The percentage of the CPU request, or of the memory limit, above which a container needs more: 75 to 200."""
+
+
+class Review(SpecModel):
+    """How changes of requests wait for approval, with mode Review. Replicas need none."""
+
+    margin: Annotated[int, Field(ge=0, le=50)] = 10
+    """How far a size may differ from the approved one, in percent of it: 0 to 50."""
+    rescues: Literal["Wait", "Pass"] = "Wait"
+    """Whether rescues need approval. Pass: HVPA raises memory that ran out, and CPU of saturated pods, at once."""
 
 
 class StartupCpu(SpecModel):

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, WithJsonSchema
 
-from hvpa.api.hvpa.actuation import FastSignal, Runtime, StartupBoost, UpdateStrategy
+from hvpa.api.hvpa.actuation import FastSignal, Review, Runtime, StartupBoost, UpdateStrategy
 from hvpa.api.hvpa.intervals import (
     INTERVAL_RULES,
     Overlap,
@@ -32,7 +32,9 @@ from hvpa.api.hvpa.windows import (
 from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.fields import LIST_LENGTH, ApiVersion, Count, Flag, KindName, ObjectName
 
-Mode = Literal["Apply", "Recommend", "Paused"]
+Mode = Literal["Apply", "Review", "Recommend", "Paused"]
+APPLYING: Final = frozenset({"Apply", "Review"})
+"""Modes in which HVPA changes the workload."""
 Blend = Literal["Additive", "Trajectory"]
 
 _NAME_OR_DEPLOY = Rule(
@@ -189,7 +191,8 @@ class HvpaSpec(SpecModel):
     maintenance_windows: Annotated[tuple[MaintenanceWindow, ...], Field(max_length=MOST_WINDOWS)] = ()
     """Additional maintenance windows, defined by cron expressions."""
     mode: Mode = "Apply"
-    """Apply: HVPA scales the workload. Recommend: HVPA reads the workload's HPA and VPA as they are, shows in the
+    """Apply: HVPA scales the workload. Review: HVPA scales replicas, and changes requests once they are approved (`hvpa
+    approve`). Recommend: HVPA reads the workload's HPA and VPA as they are, shows in the
     status what Apply would do, and changes nothing. Paused: like Recommend, but with the condition Paused; use it to
     stop scaling during an incident."""
     blend: Blend | None = None
@@ -209,6 +212,13 @@ class HvpaSpec(SpecModel):
     """More CPU for containers while their pods start, if pods are resized in place."""
     runtimes: Annotated[tuple[Runtime, ...], Field(max_length=20), *keeps(_EACH_ONCE)] = ()
     """Runtimes of containers that size their heap when they start. HVPA changes their memory accordingly."""
+    review: Review = Review()
+    """What needs approval, with mode Review."""
+
+    @property
+    def applies(self) -> bool:
+        """Whether HVPA changes the workload."""
+        return self.mode in APPLYING
 
     @property
     def strategy(self) -> UpdateStrategy:
@@ -233,7 +243,7 @@ class HvpaSpec(SpecModel):
     @property
     def polls_kubelets(self) -> bool:
         """Whether HVPA polls the kubelets of the pods (`fast_signal`): it may raise requests of pods in place."""
-        may_raise = self.mode == "Apply" and self.vpa.scale_up.update_policy.update_mode != "Off"
+        may_raise = self.applies and self.vpa.scale_up.update_policy.update_mode != "Off"
         return self.fast_signal.mode == "Raise" and self.strategy.in_place and may_raise
 
     @cached_property

@@ -95,9 +95,9 @@ def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]
 
 
 def _in_mode_apply(objects: Objects, observation: Observation) -> Decision | None:
-    """The decision if `spec.mode` were Apply; None if it is Apply."""
+    """The decision if `spec.mode` were Apply; None if it changes the workload already."""
     spec = objects.hvpa.spec
-    if spec is None or spec.mode == "Apply":
+    if spec is None or spec.applies:
         return None
     hvpa = replace(objects.hvpa, spec=spec.model_copy(update={"mode": "Apply"}))
     return decide(observe(replace(objects, hvpa=hvpa), observation.now, observation.settings))

@@ -209,7 +209,7 @@ def _instead(observation: Observation, decision: Decision, view: JointView) -> I
     """The changes that are held back, and the interim size; nothing if all changes are made."""
     for entry in decision.blocked:
         yield f"held back: {held(entry, observation.now)}"
-    if decision.replicas is None or (observation.spec is not None and observation.spec.mode != "Apply"):
+    if decision.replicas is None or (observation.spec is not None and not observation.spec.applies):
         return
     sizes = {
         item.key: decision.containers[item.key.container].requests.get(item.key.resource, item.current)

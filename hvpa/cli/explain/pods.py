@@ -110,7 +110,7 @@ def _waits_for(observation: Observation, pod: Pod, pod_state: PodState, due: fro
     spec = observation.spec
     if spec is None or pod_state.state != "waiting":
         return ""
-    if spec.mode != "Apply":
+    if not spec.applies:
         return f"mode {spec.mode}: no pod is resized"
     reported = observation.status.actuation.message if observation.status.actuation is not None else ""
     if reported.startswith((f"pod {pod.metadata.name}:", f"pod {pod.metadata.name} (")):

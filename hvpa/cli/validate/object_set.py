@@ -72,7 +72,7 @@ def _same_target(hvpa: ValidHvpa, others: Sequence[ValidHvpa]) -> Iterator[Remar
             )
             yield Remark("metadata.name", reason, "rename or remove either Hvpa")
             continue
-        both_apply = hvpa.spec.mode == other.spec.mode == "Apply"
+        both_apply = hvpa.spec.applies and other.spec.applies
         if both_apply and (other.spec.target_ref.kind, other.spec.target_ref.name) == (
             target.kind,
             target.name,

@@ -265,7 +265,7 @@ def creation_changes(
     if states.problem is not None and states.target is not None:
         return {}
     known = dict(states.creation_sizes)
-    if states.spec.mode != "Apply":
+    if not states.spec.applies:
         if states.target is None:
             return {}
         # nobody would end boosts of new pods

@@ -58,7 +58,7 @@ def next_step(context: GateContext, observation: ScalableState) -> RolloutStep:
     if record is None:
         return RolloutStep()
     mode = context.spec.mode
-    if mode != "Apply":
+    if not context.applies:
         message = f"{_replaced_pods(target)}; the others follow in mode Apply"
         return RolloutStep(None, HeldRollout(reason=mode, message=message) if record.held else None)
     tried, until = record.previous, None

@@ -4,7 +4,7 @@ containers, and the result of all changes (DESIGN 5.3, 6). Each strategy finds t
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import structs
 
@@ -13,8 +13,10 @@ from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import readable_resource
 from hvpa.core.axes.fast import FastRaises
 from hvpa.core.axes.steps import AxisRecord, RequestsResult, ResourceStep
+from hvpa.core.gates.approval import approved
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
+    APPROVAL,
     MAINTENANCE_WINDOW,
     MIN_CHANGE,
     NO_CLOCK,
@@ -54,22 +56,26 @@ class RequestsAxis:
         context: GateContext,
         items: Sequence[ContainerResource],
         *,
-        disruptive: bool = True,
         weightless: bool = False,
         on_path: Mapping[ResourceKey, int] | None = None,
+        saturated: Collection[ResourceKey] = (),
     ) -> None:
         self.observation = observation
         self.context = context
         self.clock = context.clock
         self.items = items
         """Governed container resources."""
-        self.disruptive = disruptive
+        self.disruptive = not observation.spec.strategy.in_place
         """A change replaces pods."""
         self.weightless = weightless
         """Only replicas scale."""
         self.on_path = on_path or {}
         """The VPA's own targets (millicores or bytes) of items that a metric measures: their `target` is a size of the
         path."""
+        self.saturated = saturated
+        """Items whose pods use all that they have, so that raising them is a rescue (`spec.review.rescues`)."""
+        review = observation.spec.mode == "Review"
+        self._approved = approved(observation.metadata.annotations) if review else None
         self.spec = observation.spec.vpa
         self.present = present_resources(observation.workload.spec.template.spec.containers)
         template = observation.target.spec.template.spec.containers
@@ -179,11 +185,22 @@ class RequestsAxis:
 
     def hold(self, step: ResourceStep) -> Hold | None:
         """Returns the hold of a step, if a gate blocks it."""
-        return first_hold(step.change, self.context, step.passes)
+        passes = step.passes | {APPROVAL} if self._is_rescue(step) else step.passes
+        return first_hold(step.change, self.context, passes)
+
+    def _is_rescue(self, step: ResourceStep) -> bool:
+        """Whether a step is a rescue that needs no approval: memory that ran out, or CPU of saturated pods."""
+        if (
+            self._approved is None
+            or self.observation.spec.review.rescues == "Wait"
+            or step.direction == "down"
+        ):
+            return False
+        return step.override or step.fast is not None or step.item.key in self.saturated
 
     def _change(self, item: ContainerResource, wanted: int) -> Change:
         """Returns the part of a change that is the same for all requests."""
-        up = wanted > item.current
+        up, margin = wanted > item.current, self.observation.spec.review.margin
         return Change(
             self._rules(up),
             self.observation.vertical.last_scale_time,
@@ -195,6 +212,9 @@ class RequestsAxis:
             rolled_back_until=rolled_back_until(
                 self.observation.status.rolled_back, self.clock, wanted, item.key
             ),
+            unapproved_until=None
+            if self._approved is None
+            else self._approved.held_until(self.clock, item.key, item.current, wanted, margin),
         )
 
     def before_fast(self, item: ContainerResource) -> int | None:

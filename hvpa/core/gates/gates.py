@@ -32,6 +32,7 @@ ROLLED_BACK = "RolledBack"  # this size failed on some pods, or no node takes it
 MIN_HISTORY = "MinHistory"  # the VPA's history is too young to lower a request
 OUT_OF_MEMORY = "OutOfMemory"  # the container ran out of memory recently: its memory is not lowered
 RECENT_RAISE = "RecentRaise"  # it ran out of memory again, and was raised less than ten minutes ago
+APPROVAL = "Approval"  # `spec.mode` is Review, and this size is not approved
 STABILIZATION_WINDOW = "StabilizationWindow"  # the axis was scaled less than stabilizationDuration ago
 MAINTENANCE_WINDOW = "MaintenanceWindow"  # the direction needs a maintenance window, and none is open
 ROLLOUT = "Rollout"  # the workload's last rollout is not complete
@@ -77,7 +78,7 @@ class GateContext(msgspec.Struct, frozen=True, dict=True):
     @property
     def applies(self) -> bool:
         """Whether this decision may change the workload."""
-        return self.spec.mode == "Apply"
+        return self.spec.applies
 
     @cached_property
     def window(self) -> WindowState:
@@ -117,6 +118,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     raised_until: dt.datetime | None = None
     worth_at: dt.datetime | None = None
     measured_at: dt.datetime | None = None
+    unapproved_until: dt.datetime | None = None
     small_until: dt.datetime | None = None
     """Set if the change is smaller than `least`."""
     least: GateFigures | None = None
@@ -164,6 +166,16 @@ def _sustained(change: Change, context: GateContext) -> GateVerdict | None:
     return _until(change.worth_at, None if wait is None else wait.figures)
 
 
+def _approval(change: Change, context: GateContext) -> GateVerdict | None:
+    """A change that is too small or has not lasted yet needs no approval: it may never be made."""
+    if any(
+        until is not None and not context.clock.is_past(until)
+        for until in (change.worth_at, change.small_until)
+    ):
+        return None
+    return _until(change.unapproved_until)
+
+
 # To add a gate, add its reason and its entry in order. If it needs an instant, add a field of `Change`. Fill the field
 # in `core/axes/replicas.py` (`_change`) for replicas. For requests, fill it in `core/axes/requests.py`: `_change` also
 # covers the raise of a starving container, `step_to` does not. If only `Trajectory` has it, use
@@ -181,6 +193,7 @@ GATES: Final[Mapping[str, Gate]] = {
     MIN_HISTORY: lambda change, context: _until(change.young_until),
     OUT_OF_MEMORY: lambda change, context: _until(change.kept_until),
     RECENT_RAISE: lambda change, context: _until(change.raised_until),
+    APPROVAL: _approval,
     STABILIZATION_WINDOW: _stabilization,
     MAINTENANCE_WINDOW: _maintenance,
     ROLLOUT: _rollout,

@@ -97,7 +97,7 @@ class OwnerRules(Generic[O]):
 
 def resolve(rules: OwnerRules[O]) -> Recommender[O]:
     """Return the object to read, why it can't be used, if so, and the changes to owned objects."""
-    if rules.spec.mode != "Apply":
+    if not rules.spec.applies:
         return _read_only_recommender(rules)
     owned = [candidate for candidate in rules.present if rules.controls(candidate)]
     return _deployed(rules, owned) if rules.axis.deploy else _not_deployed(rules, owned)
@@ -291,7 +291,7 @@ def _named_recommender(rules: OwnerRules[O]) -> Recommender[O]:
 def _unfit(rules: OwnerRules[O], candidate: O) -> Finding | None:
     """Return why the object that the spec names can't be used: in mode Apply it must only recommend, and to this
     Hvpa."""
-    applies, name = rules.spec.mode == "Apply", f"{rules.kind} {candidate.metadata.name}"
+    applies, name = rules.spec.applies, f"{rules.kind} {candidate.metadata.name}"
     if applies and rules.is_hpa:
         is_fit, must = rules.scales(candidate, rules.owner.name), "have this Hvpa as its scaleTargetRef"
     elif rules.ours(candidate) or rules.served(candidate) is not None:

@@ -16,6 +16,7 @@ from hvpa.api.hvpa.status import Refusal, StatusCondition
 from hvpa.api.objects.read_models import Workload, WorkloadCondition
 from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.gates.approval import approved
 from hvpa.core.gates.gates import CONTESTED, REFUSED, ROLLED_BACK
 from hvpa.core.model import Axis, Finding, ObservedState, ScalableState, StuckPods, UnscalableState
 from hvpa.core.report import fast
@@ -274,7 +275,7 @@ def _ready(
         return True, Finding(RECONCILED, "KEDA has scaled the target to 0 replicas")
     if decided.axes.scaled_to_zero:
         return True, Finding("ScaledToZero", "the target has 0 replicas, so HVPA does not scale it")
-    applies = observation.spec.mode == "Apply"
+    applies = observation.spec.applies
     problems = list(_obstacles(observation, clock, decided, contested)) if applies else []
     for name, reason, configured, (holds, why) in (
         ("HPA", HPA_INACTIVE, observation.hpa.configured, hpa),
@@ -336,6 +337,8 @@ def _obstacles(
     ):
         yield Finding(OUT_OF_MEMORY, text.joined(bounds))
     yield from failures
+    if observation.spec.mode == "Review" and (invalid := approved(observation.metadata.annotations).problem):
+        yield invalid
     if decided.resizing is not None and decided.resizing.stuck:
         yield Finding(NOT_RESIZED, decided.resizing.stuck)
 

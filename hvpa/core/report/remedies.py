@@ -98,6 +98,9 @@ REMEDIES: Final[Mapping[str, str]] = {
     "KubeletsSilent": "Remove the cause that the message names (docs/fast-signal.md), or set "
     "spec.fastSignal.mode to Off",
     "SampleStale": "See the logs of the pods' kubelets, or set spec.fastSignal.mode to Off",
+    # Mode Review
+    "ApprovalInvalid": "Correct the annotation, or run `hvpa approve NAME`",
+    "Approval": "Run `hvpa approve NAME`, or set spec.mode to Apply",
     # Problems that no condition reports
     "Starving": "Open the gate that the message names, so that HVPA can raise the memory request",
     "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed to exclude "

@@ -107,7 +107,7 @@ def _replacing(observation: ScalableState, clock: Clock, decided: DecisionParts)
     that a restart of the operator loses nothing."""
     size, resizing = decided.desired_size, decided.resizing
     if decided.falls_back and resizing is not None and resizing.stuck and size is not None:
-        if observation.spec.mode != "Apply" or not template_has(observation.target, size):
+        if not observation.spec.applies or not template_has(observation.target, size):
             return None
         return Replacing(since=clock.stamp(), message=text.one_line(resizing.stuck, _LONGEST))
     known = observation.status.replacing

@@ -176,7 +176,7 @@ def _waits(spec: HvpaSpec) -> Iterator[Remark]:
 # --- both axes --------------------------------------------------------------------------------------------------
 def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield a remark if both axes are switched off, by update modes or by weights."""
-    if spec.mode != "Apply" or not (has_hpa(spec) or has_vpa(spec)):
+    if not spec.applies or not (has_hpa(spec) or has_vpa(spec)):
         return
     weights, is_split = spec.weights_ppm, has_hpa(spec) and has_vpa(spec) and not spec.joint
     vertical = horizontal = ""

@@ -176,20 +176,31 @@ def _boosted(demand: MetricDemand, requests: Requests) -> MetricDemand:
     Example: 115 percent of 500m are 575m, and 150 percent of that 862.5m. A pod that uses 600m counts as if it used
     862.5m: its demand grows by 862.5 / 600 = 1.44. From 862.5m on, it stays.
     """
-    if demand.resource != "cpu" or not demand.used:
+    full, used = _full(demand, requests), demand.used or 0
+    if full is None or used * 100 < full or used * 10_000 >= full * BOOST_PERCENT:
         return demand
-    requested = requests.of_pod("cpu", demand.container)
+    pods = min(ceil_div(demand.pods * full * BOOST_PERCENT, used * 10_000), MOST_PODS)
+    scaled = demand.scaled(pods)
+    return structs.replace(scaled, label=f"{demand.label} beyond its requests", counted=demand.counted)
+
+
+def is_saturated(demand: MetricDemand, requests: Requests) -> bool:
+    """Return whether pods use all the CPU that they have: see `_boosted`."""
+    full = _full(demand, requests)
+    return full is not None and (demand.used or 0) * 100 >= full
+
+
+def _full(demand: MetricDemand, requests: Requests) -> int | None:
+    """Return the usage of a pod from which on its CPU is saturated, in hundredths of a millicore; None if the metric
+    does not measure CPU."""
+    requested = requests.of_pod("cpu", demand.container) if demand.resource == "cpu" and demand.used else 0
+    if requested <= 0:
+        return None
     # With a target above 100 percent, pods should use more than they request; an absolute target can mean the same.
     first = max(1, requests.of_pod_at_first("cpu", demand.container))
     meant = requested * demand.per_pod // first if demand.per_pod else requested * demand.utilization // 100
     requested = max(requested, meant)
-    full = min(requested * SATURATED_PERCENT, requests.limit_of_pod(demand.container) * PINNED_PERCENT)
-    least = full * BOOST_PERCENT
-    if requested <= 0 or demand.used * 100 < full or demand.used * 10_000 >= least:
-        return demand
-    pods = min(ceil_div(demand.pods * least, demand.used * 10_000), MOST_PODS)
-    scaled = demand.scaled(pods)
-    return structs.replace(scaled, label=f"{demand.label} beyond its requests", counted=demand.counted)
+    return min(requested * SATURATED_PERCENT, requests.limit_of_pod(demand.container) * PINNED_PERCENT)
 
 
 def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:

@@ -30,9 +30,9 @@ def scale_to_sizes(
         observation,
         context,
         (*items, *joint.apart),
-        disruptive=not joint.in_place,
         weightless=joint.requests.horizontal,
         on_path={item.key: item.target for item in joint.items},
+        saturated=joint.saturated,
     )
     return axis.result(_decided(axis, joint, is_held))
 

@@ -56,6 +56,8 @@ class Joint:
     """Why HVPA does not scale in (in place: nor lower sizes); empty if it may."""
     keeps: str = ""
     """Why HVPA removes no replicas, whatever the sizes; empty if it may."""
+    saturated: frozenset[ResourceKey] = frozenset()
+    """The container resources whose pods use all that they have."""
     unproven: int = 0
     """Number of pods that are new or failed recently; they count as full if fewer pods would do."""
     fails: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from msgspec import Struct, structs
@@ -30,6 +31,7 @@ from hvpa.core.trajectory.demand import (
     Requests,
     boosted,
     by_targets,
+    is_saturated,
     requirements,
 )
 from hvpa.core.trajectory.history import DemandHistory, first_seen
@@ -66,6 +68,8 @@ class _Demands(NamedTuple):
     urgent: tuple[MetricRequirement, ...]
     """The same, with more for saturated CPU."""
     usual: Mapping[ResourceKey, int]
+    saturated: frozenset[ResourceKey] = frozenset()
+    """The container resources whose pods use all that they have."""
 
 
 class JointScaling:
@@ -133,7 +137,7 @@ class JointScaling:
             observation.lately,
             highest_demand(self.spec).duration,
         )
-        required, urgent, usual = self._demands(history, on_path, requests)
+        required, urgent, usual, saturated = self._demands(history, on_path, requests)
         stands = required is not None and unsettled and not begun(observation.horizontal, self.replicas)
         is_short = lately is not None and lately.is_short(clock, window) is not None
         keeps = not self.in_place and bool(keeps_pods(observation.workload))
@@ -150,6 +154,7 @@ class JointScaling:
             capacity=Capacity(observation.pods.shapes, stays_mixed=keeps),
             required=required,
             urgent=urgent,
+            saturated=saturated,
             recent=self._recent(required or (), urgent) if self.in_place else urgent,
             held=requirements(desired.held, requests),
             holds_in=self._holds_in(is_short),
@@ -185,16 +190,22 @@ class JointScaling:
             return _Demands(usual_requirements, usual_requirements, usual)
         required: tuple[MetricRequirement, ...] | None = None
         urgent: tuple[MetricRequirement, ...] = ()
-        measured = None
+        measured, saturated = None, frozenset[ResourceKey]()
         if demands := desired.demands:
             required = requirements(demands, requests)
             beyond = boosted(demands, requests)
             urgent = required if beyond == demands else requirements(beyond, requests)
+            full = [
+                requirement.keys
+                for demand, requirement in zip(demands, required, strict=True)
+                if is_saturated(demand, requests)
+            ]
+            saturated = frozenset(chain(*full))
             if self.unsettled_until is None:
                 raw = required if desired.measured == demands else requirements(desired.measured, requests)
                 measured = by_targets(raw, requests)
         self.known, usual = history.updated(self.known, measured, desired.unmeasured)
-        return _Demands(required, urgent, usual)
+        return _Demands(required, urgent, usual, saturated)
 
     def _holds_in(self, is_short: bool) -> str:
         """Return why no replica may be removed; empty if some may. `is_short`: the recent demand is not known yet."""

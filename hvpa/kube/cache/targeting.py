@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from hvpa.api.hvpa.spec import APPLYING
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, ObjectReference, Vpa
 from hvpa.core.model import MOST_RIVALS, OtherHvpa
@@ -62,7 +63,7 @@ def place_of(hvpa: StoredHvpa | None) -> Place | None:
     meta, links = hvpa.metadata, hvpa.links
     other = OtherHvpa(
         name=meta.name,
-        applies=links.mode == "Apply",
+        applies=links.mode in APPLYING,
         deploys_hpa=links.hpa is not None and links.hpa.deploy,
         deploys_vpa=links.vpa is not None and links.vpa.deploy,
         created=meta.creation_timestamp,

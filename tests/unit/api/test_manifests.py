@@ -50,7 +50,7 @@ def test_a_bad_spec_is_read_as_none_with_its_problems() -> None:
     assert read.spec is None
     assert [str(problem) for problem in read.problems] == [
         "spec.hpa.template.spec.minReplicas: must not be greater than maxReplicas",
-        "spec.mode: must be 'Apply', 'Recommend' or 'Paused'",
+        "spec.mode: must be 'Apply', 'Review', 'Recommend' or 'Paused'",
     ]
 
 

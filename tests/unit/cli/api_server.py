@@ -52,6 +52,8 @@ class Api:
         self.paths: list[str] = []
         self.unserved: set[str] = set()
         self.resizes_pods = True
+        self.user = "ann@example.com"
+        """Who asks; empty: the server does not say."""
         self.discovered: dict[str, tuple[int, bytes]] = {}
         self.put_lease("hvpa", "the-operator")
 
@@ -159,7 +161,7 @@ class Api:
             status = {"kind": "Status", "code": code, "message": f"no change of {name}"}
             return code, json.dumps(status).encode()
         assert body["metadata"]["resourceVersion"] == hvpa["metadata"]["resourceVersion"]
-        hvpa["spec"].update(body["spec"])
+        hvpa["spec"].update(body.get("spec", {}))
         annotations = {**hvpa["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
         hvpa["metadata"]["annotations"] = {
             key: value for key, value in annotations.items() if value is not None
@@ -204,6 +206,12 @@ def serving(api: Api) -> Iterator[str]:
         def do_PATCH(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             self.respond(*api.patch(urlsplit(self.path).path, body))
+
+        def do_POST(self) -> None:
+            review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert review["kind"] == "SelfSubjectReview"
+            status = {"userInfo": {"username": api.user}}
+            self.respond(201 if api.user else 404, json.dumps({**review, "status": status}).encode())
 
     with listening(Handler) as address:
         yield address

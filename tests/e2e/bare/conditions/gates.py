@@ -100,6 +100,15 @@ ROWS = (
         text="cpu 500m -> 375m held by MinHistory",
     ),
     Row(
+        "a size waits for approval",
+        lambda scenario: scenario.vpa_recommends(cpu="1", memory="500M"),
+        GATED,
+        content,
+        gate="Approval",
+        text="held by Approval",
+        changes={"mode": "Review"},
+    ),
+    Row(
         "a container ran out of memory again, less than ten minutes after its memory was raised for that",
         out_of_memory_again,
         GATED,

@@ -58,6 +58,10 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes nodes, and a VPA that asks for more than they have",
         "tests/e2e/bare/scaling/test_largest_node.py::test_no_request_is_raised_beyond_the_largest_node",
     ),
+    "ApprovalInvalid": Elsewhere(
+        "takes an annotation of the Hvpa",
+        "tests/unit/core/gates/test_approval.py::test_an_invalid_annotation_makes_the_hvpa_not_ready",
+    ),
     "HeapFixed": Elsewhere(
         "takes a pod template with a command that sets a heap, from the beginning",
         "tests/unit/core/actuation/test_runtimes.py::test_the_condition_names_what_a_larger_limit_is_not_worth",

@@ -63,6 +63,7 @@ INSTANTS: Final = {
     "kept_until": "OutOfMemory",
     "raised_until": "RecentRaise",
     "worth_at": "SustainedDemand",
+    "unapproved_until": "Approval",
     "measured_at": "Measurement",
     "small_until": "MinChange",
 }
@@ -128,7 +129,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "Paused Contested Weight UpdatePolicy Refused Canary RolledBack MinHistory OutOfMemory RecentRaise "
         "StabilizationWindow MaintenanceWindow Rollout SustainedDemand Measurement MinChange"
     )
-    assert " ".join(GATES) == order
+    assert " ".join(GATES) == order.replace("Stab", "Approval Stab")
     held: dict[str, Any] = dict.fromkeys(INSTANTS, at(hours=1))
     off = Change(rules("Off", "1h"), NOW, disruptive=True, weightless=True, **held)
     late = replace(off, rules=rules("MaintenanceWindow", "1h"))
@@ -140,6 +141,16 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         passed.append(hold.reason)
     assert " ".join(passed) == order
     assert first_hold(late, running, frozenset(passed)) is None
+
+
+@pytest.mark.parametrize("field", ["worth_at", "small_until"])
+def test_a_change_that_may_never_be_made_needs_no_approval(field: str) -> None:
+    unapproved = replace(FREE, unapproved_until=NO_CLOCK)
+    assert first_hold(unapproved, context()) == Hold("Approval")
+    hold = first_hold(replace(unapproved, **{field: at(hours=1)}), context())
+    assert hold is not None
+    assert hold.reason == INSTANTS[field]
+    assert first_hold(replace(unapproved, **{field: at(hours=-1)}), context()) == Hold("Approval")
 
 
 def test_gates_that_starving_containers_and_counts_outside_bounds_pass() -> None:

@@ -13,8 +13,8 @@ SPELLINGS: dict[str, set[str]] = {"hvpa": {"HVPA", "Hvpa"}, **{kind.lower(): {ki
 for _schema in ALL.values():
     for _name in (*_schema.get("enum", ()), *_schema.get("properties", ())):
         SPELLINGS.setdefault(_name.lower(), set()).add(_name)
-for _word in ("in", "raise", "node", "other", "go"):
-    del SPELLINGS[_word]  # an operator of selectors, a mode of the fast signal, runtimes: other words, too
+for _word in ("in", "raise", "node", "other", "go", "wait", "pass", "review"):
+    del SPELLINGS[_word]  # an operator of selectors, a mode of the fast signal, runtimes, rescues: words, too
 
 
 def faults(remedy: str) -> list[str]:

@@ -1,14 +1,10 @@
-"""`hvpa pause` and `hvpa resume`, the commands that write.
-
-They set spec.mode of Hvpas in a cluster, each by a conditional write, and name clients that may set the field back.
-"""
+"""Conditional writes to Hvpas in a cluster, for the commands that write: pause, resume and approve."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -23,8 +19,6 @@ from hvpa.kube.client.transport import MERGE_PATCH, Body
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.slim import DROPPED_ANNOTATION
 
-BEFORE: Final = "hvpa.autoscaling.k8s.io/mode-before-pause"
-"""Annotation of a paused Hvpa: the mode before `hvpa pause`."""
 MANAGER: Final = "kubectl-hvpa"
 """Field manager of these writes."""
 TRIES: Final = 5
@@ -58,33 +52,34 @@ class _Applied(msgspec.Struct):
     spec: dict[str, Any] = {}
 
 
-class PausableHvpa(msgspec.Struct):
+class WrittenHvpa(msgspec.Struct):
     """The used fields of an Hvpa."""
 
     metadata: _Meta
     spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: msgspec.Raw = msgspec.Raw(b"{}")
 
     def __str__(self) -> str:
         return f"Hvpa {self.metadata.namespace}/{self.metadata.name}"
 
 
-class ModeChange(NamedTuple):
-    """The change of an Hvpa's mode."""
+class HvpaChange(NamedTuple):
+    """The change of an Hvpa."""
 
-    mode: str
-    """The new mode."""
     done: str
     """The message after the change."""
-    before: str | None = None
-    """The mode to store for `hvpa resume`; None: remove the stored mode."""
+    annotations: Mapping[str, str | None]
+    """Annotations to set; None removes one."""
+    mode: str | None = None
+    """The new mode; None: it stays."""
 
 
-Decide = Callable[[PausableHvpa], ModeChange | str]
+Decide = Callable[[WrittenHvpa], HvpaChange | str]
 """Returns the change of an Hvpa, or why it is not changed."""
-_decode = msgspec.json.Decoder(PausableHvpa).decode
+_decode = msgspec.json.Decoder(WrittenHvpa).decode
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_selection(parser: argparse.ArgumentParser) -> None:
     """Declare the flags that select the Hvpas."""
     add, verb = parser.add_argument, parser.prog.split()[-1]
     parser.set_defaults(verb=verb)
@@ -95,8 +90,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster(add)
 
 
-def main(args: argparse.Namespace) -> int:
-    """Change the selected Hvpas in turn, and print the result of each; a failure does not affect the others.
+def change_selected(args: argparse.Namespace, decider: Callable[[Reader], Any]) -> int:
+    """Change the selected Hvpas in turn, and print the result of each; a failure does not affect the others. `decider`
+    returns, for the cluster, the coroutine of a `Decide`.
 
     Raises CommandError.
     """
@@ -106,31 +102,20 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--all-namespaces requires --all")
     if args.all_namespaces and args.namespace is not None:
         raise UsageError("use either --namespace or --all-namespaces, not both")
-    failed = read_cluster(partial(_change_all, args=args), f"hvpa-{args.verb}", args)
+
+    async def change(reader: Reader) -> list[str]:
+        return await _change_all(reader, args, await decider(reader))
+
+    failed = read_cluster(change, f"hvpa-{args.verb}", args)
     if failed:
         raise CommandError(f"not changed: {names(failed)}")
     return DONE
 
 
-def _paused(hvpa: PausableHvpa) -> ModeChange | str:
-    if hvpa.spec.mode == "Paused":
-        return "is paused already"
-    return ModeChange("Paused", f"paused (its mode was {hvpa.spec.mode})", before=hvpa.spec.mode)
-
-
-def _resumed(hvpa: PausableHvpa) -> ModeChange | str:
-    if hvpa.spec.mode != "Paused":
-        return f"is not paused: its mode is {hvpa.spec.mode}"
-    before = hvpa.metadata.annotations.get(BEFORE)
-    mode = before if before in ("Apply", "Recommend") else "Apply"
-    return ModeChange(mode, f"resumed, in mode {mode}")
-
-
-async def _change_all(reader: Reader, args: argparse.Namespace) -> list[str]:
+async def _change_all(reader: Reader, args: argparse.Namespace, decide: Decide) -> list[str]:
     """Change all; returns the names of the Hvpas that could not be changed."""
-    decide = _paused if args.verb == "pause" else _resumed
     failed: list[str] = []
-    hvpas = [PausableHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
+    hvpas = [WrittenHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
     if args.all:
         hvpas = await _listed(reader, None if args.all_namespaces else reader.namespace)
     for hvpa in hvpas:
@@ -148,8 +133,8 @@ async def _change_all(reader: Reader, args: argparse.Namespace) -> list[str]:
     return failed
 
 
-async def _listed(reader: Reader, namespace: str | None) -> list[PausableHvpa]:
-    hvpas: list[PausableHvpa] = []
+async def _listed(reader: Reader, namespace: str | None) -> list[WrittenHvpa]:
+    hvpas: list[WrittenHvpa] = []
     try:
         path = HVPAS.path(namespace)
         await read_list(reader.transport, path, lambda page: hvpas.extend(map(_decode, page.items or ())))
@@ -160,7 +145,7 @@ async def _listed(reader: Reader, namespace: str | None) -> list[PausableHvpa]:
     return hvpas
 
 
-async def _change(reader: Reader, hvpa: PausableHvpa, decide: Decide, *, known: bool) -> None:
+async def _change(reader: Reader, hvpa: WrittenHvpa, decide: Decide, *, known: bool) -> None:
     """Change an Hvpa in its current state (`known`: as listed). After a conflict, it is read and decided again."""
     path = HVPAS.path(hvpa.metadata.namespace, hvpa.metadata.name)
     for left in reversed(range(TRIES)):
@@ -171,9 +156,9 @@ async def _change(reader: Reader, hvpa: PausableHvpa, decide: Decide, *, known: 
         if isinstance(change, str):
             print(f"{hvpa}: {change}", flush=True)
             return
-        version, annotations = hvpa.metadata.resource_version, {BEFORE: change.before}
-        metadata = {"resourceVersion": version, "annotations": annotations}
-        body = Body(msgspec.json.encode({"metadata": metadata, "spec": {"mode": change.mode}}), MERGE_PATCH)
+        metadata = {"resourceVersion": hvpa.metadata.resource_version, "annotations": change.annotations}
+        spec = {} if change.mode is None else {"spec": {"mode": change.mode}}
+        body = Body(msgspec.json.encode({"metadata": metadata, **spec}), MERGE_PATCH)
         try:
             await reader.transport.request("PATCH", path, {"fieldManager": MANAGER}, body)
         except ApiError as error:
@@ -181,7 +166,7 @@ async def _change(reader: Reader, hvpa: PausableHvpa, decide: Decide, *, known: 
                 raise
             continue
         print(f"{hvpa}: {change.done}", flush=True)
-        if owners := list(_owners(hvpa)):
+        if change.mode is not None and (owners := list(_owners(hvpa))):
             print(
                 f"warning: {hvpa}: spec.mode is also set by {plain_line(', '.join(owners))}, which may set it back:"
                 f" change it to {change.mode} there too",
@@ -190,7 +175,7 @@ async def _change(reader: Reader, hvpa: PausableHvpa, decide: Decide, *, known: 
         return
 
 
-def _owners(hvpa: PausableHvpa) -> Iterator[str]:
+def _owners(hvpa: WrittenHvpa) -> Iterator[str]:
     """The managers that have set spec.mode and may set it again: tools that compare the cluster with a source."""
     for manager in hvpa.metadata.managed_fields:
         if "f:mode" not in (manager.fields.get("f:spec") or {}) or manager.manager in _BY_HAND:
@@ -200,7 +185,7 @@ def _owners(hvpa: PausableHvpa) -> Iterator[str]:
             yield f"{manager.manager} ({manager.operation})"
 
 
-def _is_in_file(hvpa: PausableHvpa) -> bool:
+def _is_in_file(hvpa: WrittenHvpa) -> bool:
     """Whether the last file of `kubectl apply` contains spec.mode."""
     applied = hvpa.metadata.annotations.get(DROPPED_ANNOTATION, "{}")
     try:
