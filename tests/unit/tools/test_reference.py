@@ -41,7 +41,7 @@ def test_each_object_of_the_crd_has_a_section_with_its_fields(part: str) -> None
 
 def test_types_bounds_defaults_and_rules_are_there() -> None:
     page = reference.PAGES["spec"]()
-    assert "| `mode` | `Apply` or `Recommend` or `Paused` | `Apply` |" in page
+    assert "| `mode` | `Apply` or `Review` or `Recommend` or `Paused` | `Apply` |" in page
     assert "| `deploy` | boolean | `false` |" in page
     assert "| `quantile` | integer, 0 to 100 | `50` |" in page
     assert "| `maxUnavailable` | number or percentage | `25%` |" in page

@@ -61,7 +61,7 @@ def test_all_faults_of_all_files_are_reported_with_their_lines(shell: Shell) -> 
     assert lines[0].startswith(f"{first}:3: error: Hvpa: metadata.name: is required")
     number = (shell.folder / "first.yaml").read_text().splitlines().index("  mode: Stop") + 1
     assert lines[1].startswith(
-        f"{first}:{number}: error: Hvpa shop/b: spec.mode: must be 'Apply', 'Recommend' or"
+        f"{first}:{number}: error: Hvpa shop/b: spec.mode: must be 'Apply', 'Review', 'Recommend' or"
     )
     assert lines[2].startswith(f"{second}:2:1: error: not YAML: ")
     assert lines[3] == "2 Hvpas in 3 files: 3 errors"
