@@ -5,18 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import math
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hvpa.api.schema.base import SpecModel
 from hvpa.api.schema.fields import (
+    INT32_MAX,
     Bytes,
     Count,
     Duration,
     GrowthFactor,
     Millicores,
     PositiveCount,
+    PositiveDuration,
     ReplicaAmount,
 )
 
@@ -105,6 +107,39 @@ class HpaScaleUp(ScaleType):
     max_step: MaxStep | None = None
     """The largest step. The remaining replicas follow in further steps, 15 seconds apart. If not set, steps are not
     limited."""
+
+
+def _fallback_replicas(value: object) -> int | str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= INT32_MAX:
+        return value
+    if value in ("Current", "AsUsual"):
+        return str(value)
+    raise ValueError("must be Current, AsUsual or a positive number of replicas")
+
+
+class Fallback(SpecModel):
+    """What HVPA does if the HorizontalPodAutoscaler has lost its metrics. It then removes no replicas in any case."""
+
+    after: PositiveDuration = Field(default=dt.timedelta(minutes=5), json_schema_extra={"default": "5m"})
+    """How long the metrics must be lost before."""
+    replicas: Annotated[
+        int | str,
+        BeforeValidator(_fallback_replicas),
+        WithJsonSchema(
+            {
+                "x-kubernetes-int-or-string": True,
+                "anyOf": [{"type": "integer"}, {"type": "string"}],
+                "minimum": 1,
+                "maximum": INT32_MAX,
+                "maxLength": 7,
+                "pattern": "^(Current|AsUsual)$",
+            }
+        ),
+    ] = "Current"
+    """Current: the replicas stay. AsUsual: at least as many as this time of day needed on previous days, by the record
+    of spec.forecast. A number: at least this many. maxReplicas still applies."""
 
 
 class VpaScaleUp(ScaleType):

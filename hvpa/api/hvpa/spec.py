@@ -18,7 +18,7 @@ from hvpa.api.hvpa.intervals import (
     interval_overlaps,
     weights_in_ppm,
 )
-from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
+from hvpa.api.hvpa.scaling import Fallback, HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
 from hvpa.api.hvpa.trajectory import Trajectory
@@ -108,6 +108,8 @@ class HpaSpec(SpecModel):
     """When HVPA adds replicas."""
     scale_down: ScaleType = ScaleType()
     """When HVPA removes replicas."""
+    fallback: Fallback | None = None
+    """What HVPA does if the HorizontalPodAutoscaler has lost its metrics. If not set, the replicas stay."""
     schedule: Annotated[tuple[ScheduledFloor, ...], Field(max_length=MOST_WINDOWS)] = ()
     """Minimum numbers of replicas at scheduled times, for load that is known in advance. The largest minimum that is
     active applies, in addition to minReplicas of the HorizontalPodAutoscaler, which does not change."""
@@ -169,6 +171,17 @@ class HvpaSpec(SpecModel):
             lambda spec: not spec.startup_boost or spec.strategy.in_place,
             "needs updateStrategy.type InPlace or InPlaceOrRollout: the boost ends with a resize",
             ".startupBoost",
+        ),
+        Rule(
+            "!has(self.hpa) || !has(self.hpa.fallback) || !has(self.hpa.fallback.replicas)"
+            " || self.hpa.fallback.replicas != 'AsUsual' || has(self.forecast)",
+            lambda spec: (
+                spec.hpa.fallback is None
+                or spec.hpa.fallback.replicas != "AsUsual"
+                or spec.forecast is not None
+            ),
+            "AsUsual needs spec.forecast, which records the replicas by time of day",
+            ".hpa.fallback.replicas",
         ),
     )
 

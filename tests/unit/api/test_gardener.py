@@ -27,6 +27,7 @@ NEW: Final = {
     "spec.hpa.name",
     "spec.vpa.name",
     "spec.startupBoost",
+    "spec.hpa.fallback.replicas",
     "spec.runtimes",
 }
 """Fields that the old schema does not know: what is refused in these, no old manifest has."""
