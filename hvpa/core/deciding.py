@@ -24,6 +24,7 @@ from hvpa.core.actuation.pods import (
 )
 from hvpa.core.actuation.refused import template_refusals
 from hvpa.core.actuation.removal import pod_costs
+from hvpa.core.actuation.replacing import replacement, with_write
 from hvpa.core.actuation.rollouts import is_trial_after, next_step, with_record
 from hvpa.core.actuation.startup import Boosts
 from hvpa.core.actuation.trial import tried
@@ -64,7 +65,7 @@ from hvpa.core.recommenders.estimate import MICRO
 from hvpa.core.report.events import STEP_EVENTS, events_of, step_events
 from hvpa.core.report.parts import AxesResult, DecisionParts
 from hvpa.core.report.status import next_status, only_scaled
-from hvpa.core.state import annotation_text, before_fast, restored, without_pending
+from hvpa.core.state import annotation_text, before_fast, restored, with_rescues, without_pending
 from hvpa.core.trajectory.history import Remembered, first_seen
 from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.arithmetic import ceil_div
@@ -136,6 +137,10 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
         parts = _parts(context, observation, _judge_axes(context, observation, desired, bounds), bounds)
         patch = _patch(context, observation, parts)
         parts = structs.replace(parts, judged_by=_judged_by(observation, parts, patch))
+        if patch is not None and "template" in patch.body["spec"] and parts.desired_size is not None:  # type: ignore[operator]
+            generation = observation.target.metadata.generation
+            size = with_write(parts.desired_size, generation, clock.stamp())
+            parts = structs.replace(parts, desired_size=size)
         if context.applies and parts.desired_size is not None:
             costs = pod_costs(context, observation, parts.desired_size, patch)
     axes, resizing = parts.axes, parts.resizing
@@ -207,11 +212,15 @@ def _parts(
         if rolled_back is not None:
             axes = _without_sizes(observation, axes, rolled_back)
     resizing = resize_pods(context, observation, size)
-    falls_back = _may_fall_back(context, observation, size, resizing)
+    if resizing.rescues and context.applies:
+        vertical = with_rescues(axes.vertical or observation.vertical, resizing.rescues, size, context.clock)
+        axes = structs.replace(axes, vertical=vertical)
+    memory = replacement(context, observation, size, resizing, axes.vertical or observation.vertical)
+    falls_back = memory.is_due or _may_fall_back(context, observation, size, resizing)
     refused = template_refusals(context.clock, observation, size) if falls_back and context.applies else ()
     return DecisionParts(
         axes=axes,
-        blocked=(*axes.blocked, *refused),
+        blocked=(*axes.blocked, *refused, *memory.blocked),
         rollout=rollout,
         rolled_back=rolled_back,
         desired_size=size,
@@ -226,10 +235,8 @@ def _parts(
 def _may_fall_back(
     context: GateContext, observation: ScalableState, size: DesiredSize, resizing: Resizing
 ) -> bool:
-    """Return whether a rollout may replace pods that can't be resized, or that read their memory when they start. The
-    latter wait for a trial of the other changes."""
-    replaces = resizing.stuck or (resizing.replaced and size.canary is None)
-    if context.spec.strategy.type != "InPlaceOrRollout" or not replaces:
+    """Return whether a rollout may replace pods that can't be resized."""
+    if context.spec.strategy.type != "InPlaceOrRollout" or not resizing.stuck:
         return False
     return not (
         _lacks_only_fast_sizes(context, observation, size)

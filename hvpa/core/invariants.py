@@ -81,10 +81,7 @@ def _served(
             key: shape.sizes.get(key.container, {}).get(key.resource, now[key]) for key in requirement.keys
         }
         if not shape.refuses:
-            have = {
-                key: then[key] if joint.in_place and key not in shape.keeps else min(size, then[key])
-                for key, size in have.items()
-            }
+            have = {key: then[key] if joint.in_place else min(size, then[key]) for key, size in have.items()}
         served += [serves(requirement, have, joint.requests)] * shape.count
     if not joint.in_place:  # a rollout replaces pods by pods that are ready
         served += [serves(requirement, then, joint.requests)] * max(0, count - len(served))

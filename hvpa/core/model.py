@@ -261,8 +261,6 @@ class PodShape(msgspec.Struct, frozen=True, gc=False):
     count: int = 1
     refuses: bool = False
     """Whether the kubelet has deferred their resize, or can't do it."""
-    keeps: frozenset[ResourceKey] = frozenset()
-    """What a resize does not give to their runtimes (`spec.runtimes`)."""
 
 
 class PodTotal(msgspec.Struct, frozen=True, gc=False):

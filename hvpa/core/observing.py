@@ -59,7 +59,6 @@ from hvpa.core.workload.containers import amount, amounts, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.pod_owner import PodsByOwner, by_owner
 from hvpa.core.workload.rollout import see_pods
-from hvpa.core.workload.runtimes import read_at_start
 from hvpa.core.workload.selector import MOST_TERMS, has_too_many_terms, selector_text
 from hvpa.core.workload.starving import raised_at
 
@@ -243,10 +242,7 @@ def _state(
         sized = spec.joint or node is not None or _lacks_requests(workload)
         boosts = boosts_of(BoostInputs(spec, workload, vpa.object, status.boosts, owned.own, node), {})
         counted = unboosted(clock, owned.own, boosts)
-        overrides = {override.container: override for override in vertical.overrides}
-        kept = read_at_start(spec.runtimes, workload.spec.template.spec.containers) if in_place else ()
-        at_start = {name: overrides.get(name) for name in kept}
-        pods = see_pods(clock, owned._replace(own=counted.pods), workload, since, sized, at_start)
+        pods = see_pods(clock, owned._replace(own=counted.pods), workload, since, sized)
         if counted.boosted:
             pods = structs.replace(pods, boosted=(counted.of_all, counted.of_ready))
     kind: Any = ScalableState if problem is None else UnscalableState

@@ -12,16 +12,19 @@ from collections.abc import Iterable
 
 import msgspec
 
+from hvpa.api.hvpa.progress import DesiredSize
 from hvpa.api.hvpa.status import (
     Axes,
     FailedChange,
     FastRaise,
     HorizontalAxis,
     HvpaStatus,
+    MemoryOverride,
     VerticalAxis,
     to_wire,
 )
 from hvpa.api.schema.base import read_json
+from hvpa.api.values.quantity import MEMORY
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import remembered
 
@@ -123,3 +126,15 @@ def restored(raises: Iterable[FastRaise], failed: Iterable[FailedChange]) -> tup
         before = known.before if known.before is not None and known.before < request else None
         found.append(known.model_copy(update={"request": request, "before": before}))
     return tuple(found)
+
+
+def with_rescues(
+    axis: VerticalAxis, containers: Iterable[str], size: DesiredSize, clock: Clock
+) -> VerticalAxis:
+    """Return the record with raises in place of memory that was decided earlier, of containers that ran out of it. An
+    OOM from before is one with less memory than that."""
+    requests = {one.name: one.requests.get(MEMORY) for one in size.containers}
+    known = {override.container: override for override in axis.overrides}
+    for name in containers:
+        known[name] = MemoryOverride(container=name, time=clock.stamp(), memory=requests[name])
+    return axis.model_copy(update={"overrides": tuple(known[name] for name in sorted(known))})

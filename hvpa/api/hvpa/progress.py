@@ -50,6 +50,15 @@ class CanaryMetric(StatusModel):
     """Why the metric has no value now."""
 
 
+class TemplateWrite(StatusModel):
+    """HVPA's change of a pod template, for memory that containers read when they start (`spec.runtimes`)."""
+
+    generation: Whole
+    """Generation of the workload before the change."""
+    time: Timestamp
+    """Time of the change."""
+
+
 class DesiredSize(StatusModel):
     """Decided replicas and resources of a workload whose pods are resized in place. HVPA stores them before it acts. If
     it is stopped in between, it continues from here (DESIGN 11.2)."""
@@ -65,6 +74,8 @@ class DesiredSize(StatusModel):
     generation: Whole = 0
     """Generation of the workload when HVPA decided the replicas. While the workload still has this generation, HVPA has
     not written the replicas."""
+    written: TemplateWrite | None = Field(default=None, exclude_if=lambda value: value is None)
+    """When HVPA wrote this size to the pod template, for memory that containers read when they start."""
 
 
 class Actuation(StatusModel):

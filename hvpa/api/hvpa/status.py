@@ -289,8 +289,6 @@ class MemoryOverride(StatusModel):
     """Time of the raise."""
     memory: str | None = None
     """Memory request after the raise."""
-    before: str | None = None
-    """Memory request before the raise, if the container reads its memory when it starts."""
 
 
 class FastRaise(_OfRequest):

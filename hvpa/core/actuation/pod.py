@@ -81,8 +81,11 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     """The resize gives the pod more CPU for its start, or ends that. No window holds it."""
     no_boost: str = ""
     """Why its start has no boost."""
-    is_replaced: bool = False
-    """A pod in its place would have other memory, which a container reads when it starts (`spec.runtimes`)."""
+    replaced_for: frozenset[str] = frozenset()
+    """Containers that read their memory when they start (`spec.runtimes`), and of which another pod in its place would
+    have other memory."""
+    rescues: frozenset[str] = frozenset()
+    """Those of them whose memory the resize raises, because they ran out of it."""
 
 
 class PodComparison(NamedTuple):
@@ -106,39 +109,24 @@ class PodComparison(NamedTuple):
         return cls(context, sizes, since, use, refused, Boosts.of(observation, sizes))
 
     def at(self, pod: Pod) -> PodState:
-        """Returns the state of a pod. Memory that a running container would not use is left out (`memory_at_start`)."""
-        kept = self._memory_at_start(pod)
-        return self._replace(sizes={**self.sizes, **kept})._at(pod) if kept else self._at(pod)
-
-    def memory_at_start(self, pod: Pod) -> str:
-        """Returns the first container, by name, that has other memory than desired and reads its memory when it starts,
-        so that a resize would not help. Empty if there is none."""
-        present = present_sizes(pod)
-        return min(
-            [
-                name
-                for name in self._memory_at_start(pod)
-                if differing(present[name], only(self.sizes[name], {MEMORY})) != NOTHING
-            ],
-            default="",
-        )
-
-    def _memory_at_start(self, pod: Pod) -> ContainerSizes:
-        """Returns the desired sizes, without memory, of the containers that read it when they start. Those that ran out
-        of memory are not among them: they start again, and memory other than heap can grow at once."""
-        kept = read_at_start(self.context.spec.runtimes, pod.spec.containers)
-        if not kept:
-            return {}
-        starved = {
+        """Returns the state of a pod. Memory that containers read when they start is not resized, unless they ran out
+        of it and get more: they start again, and memory other than heap can grow at once."""
+        at_start = read_at_start(self.context.spec.runtimes, pod.spec.containers) & self.sizes.keys()
+        if not at_start:
+            return self._at(pod)
+        memory, present = {name: only(self.sizes[name], {MEMORY}) for name in at_start}, present_sizes(pod)
+        rescued = {
             status.name
             for status in pod.status.container_statuses
-            if OOM_KILLED in ends(status, self.since - RECENT)
+            if status.name in at_start
+            and OOM_KILLED in ends(status, self.since - RECENT)
+            and MEMORY in moved(present, {status.name: memory[status.name]})[0]
         }
-        return {
-            name: only(size, ALL - {MEMORY})
-            for name, size in self.sizes.items()
-            if name in kept and name not in starved
-        }
+        kept = {name: only(self.sizes[name], ALL - {MEMORY}) for name in at_start - rescued}
+        lacking = frozenset([name for name in kept if differing(present[name], memory[name]) != NOTHING])
+        state = self._replace(sizes={**self.sizes, **kept})._at(pod)
+        rescues = frozenset[str](rescued if state.resize is not None and MEMORY in state.raises else ())
+        return msgspec.structs.replace(state, replaced_for=lacking, rescues=rescues)
 
     def _at(self, pod: Pod) -> PodState:
         """Returns the state of a pod. The begin and the end of a boost are resizes of their own, of CPU only."""

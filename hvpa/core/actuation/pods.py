@@ -25,7 +25,7 @@ from hvpa.core.actuation.pod import (
     ran_out_of_memory,
 )
 from hvpa.core.actuation.startup import Boosts, creation_refused
-from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
+from hvpa.core.gates.gates import PAUSED, Change, GateContext, Hold, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize, ResourceRequirements
 from hvpa.core.values.clock import LAST_INSTANT, Clock
 from hvpa.core.values.tuning import CREATED_WITHIN
@@ -49,8 +49,10 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     pods."""
     too_large: bool = False
     """The API server or a kubelet will not accept this size."""
-    replaced: str = ""
-    """Why pods get other memory only by being replaced; empty if all have it. `InPlaceOrRollout` then replaces them."""
+    replaced_for: frozenset[str] = frozenset()
+    """Containers whose memory only other pods will have (`spec.runtimes`). `InPlaceOrRollout` then replaces pods."""
+    rescues: frozenset[str] = frozenset()
+    """Those of them whose memory these resizes raise in place, because they ran out of it."""
     boosts: tuple[RecommendedContainer, ...] = ()
     """As in the status."""
 
@@ -86,8 +88,9 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     new, had = Boosts.of(observation, size_of_new_pods(desired)), _sizes_had(observation)
     kept = boosts.recorded(had)
     kept += tuple([boost for boost in new.recorded(had) if boost not in kept])
-    replaced = _first_reason([state for state in states if state.is_replaced])
-    return Resizing(status, is_done, tuple(resizes), stuck, too_large, replaced, kept)
+    replaced_for = frozenset[str]().union(*[state.replaced_for for state in states])
+    rescues = frozenset[str]().union(*[state.rescues for state in states if state.resize in resizes])
+    return Resizing(status, is_done, tuple(resizes), stuck, too_large, replaced_for, rescues, kept)
 
 
 def end_boosts(
@@ -121,7 +124,7 @@ def pod_states(context: GateContext, observation: ObservedState, desired: Desire
     states = []
     for pod in own_pods(observation):
         if run is None or pod.metadata.name in run.pods or ran_out_of_memory(pod, since):
-            states.append(_unless_replaced(comparison, comparison.at(pod)))
+            states.append(_until_replaced(observation, comparison.at(pod)))
         elif (state := before.at(pod)).state != "resized":
             states.append(state)
         else:
@@ -129,13 +132,20 @@ def pod_states(context: GateContext, observation: ObservedState, desired: Desire
     return _without_held_resizes(context, since, states)
 
 
-def _unless_replaced(comparison: PodComparison, state: PodState) -> PodState:
-    """Returns the state of a pod that has its size, unless only another pod in its place would have the memory."""
-    name = comparison.memory_at_start(state.pod) if state.state == "resized" else ""
-    if not name:
+def _until_replaced(observation: ObservedState, state: PodState) -> PodState:
+    """Returns the state of a pod that has all of its size that resizes give it: it waits until another pod replaces
+    it, if that one would have other memory."""
+    if not state.replaced_for or state.state != "resized":
         return state
-    why = f"container {name} reads its memory when it starts (runtimes): new pods have the new size"
-    return msgspec.structs.replace(state, state="waiting", why=why, is_replaced=True)
+    assert observation.spec is not None
+    is_kept = observation.spec.strategy.type == "InPlace" and observation.creation_sizes is None
+    then = (
+        "no new pod has the new size without config/size-at-creation"
+        if is_kept
+        else "new pods have the new size"
+    )
+    why = f"container {min(state.replaced_for)} reads its memory when it starts (runtimes): {then}"
+    return msgspec.structs.replace(state, state="waiting", why=why)
 
 
 def _without_held_resizes(
@@ -152,7 +162,10 @@ def _without_held_resizes(
     first = sorted(
         state.pod.metadata.name
         for state in states
-        if state.pod.metadata.uid in starved and state.state != "resized" and not state.is_stuck
+        if state.pod.metadata.uid in starved
+        and state.state != "resized"
+        and not state.is_stuck
+        and not (state.replaced_for and state.resize is None)
     )
     adjusted = []
     for state in states:
@@ -176,10 +189,15 @@ def held_by(context: GateContext, *, up: bool, down: bool) -> str:
     closed. Empty if nothing holds it. `spec.mode` is ignored: outside of mode Apply no resize is made anyway."""
     directions: tuple[tuple[bool, Direction], ...] = ((up, "up"), (down, "down"))
     for wanted, direction in directions:
-        change = Change(context.rules["vertical", direction], None)
-        if wanted and (hold := first_hold(change, context, frozenset({PAUSED}))) is not None:
+        if wanted and (hold := hold_of(context, direction)) is not None:
             return f"held by {hold.text()}"
     return ""
+
+
+def hold_of(context: GateContext, direction: Direction) -> Hold | None:
+    """Returns what holds decided changes of requests in this direction."""
+    change = Change(context.rules["vertical", direction], None)
+    return first_hold(change, context, frozenset({PAUSED}))
 
 
 def template_held(context: GateContext, target: Workload, sizes: ContainerSizes) -> str:

@@ -15,8 +15,16 @@ from hvpa.api.hvpa.actuation import Canary
 from hvpa.api.hvpa.progress import CanaryRun, DesiredSize
 from hvpa.api.hvpa.status import FailedChange, RolledBack, VerticalAxis
 from hvpa.api.objects.read_models import Pod
-from hvpa.api.values.quantity import Resource
-from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, had, recorded, sizes_of
+from hvpa.api.values.quantity import MEMORY, Resource
+from hvpa.core.actuation.desired import (
+    NOTHING,
+    ContainerSizes,
+    by_section,
+    differing,
+    had,
+    recorded,
+    sizes_of,
+)
 from hvpa.core.actuation.pod import (
     PodComparison,
     PodState,
@@ -34,6 +42,7 @@ from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import before_fast
 from hvpa.core.workload.containers import present_resources
+from hvpa.core.workload.runtimes import read_at_start
 from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import CRASH_LOOP
 
@@ -49,13 +58,17 @@ def tried(
     13). `axis`: the record after this decision. What the fast signal raised and its end need no trial.
     """
     before, strategy = observation.status.desired, context.spec.strategy
+    template = observation.target.spec.template.spec.containers
+    at_start = frozenset(
+        [ResourceKey(name, MEMORY) for name in read_at_start(context.spec.runtimes, template)]
+    )
     if before is not None and strategy.type == "InPlace":
         states = _states(context, observation, before, own_pods(observation))
-        previous = _without_room(context, observation, before, states)
+        previous = _without_room(observation, before, states, at_start)
         if previous is not None:
             first = min(states, key=lambda state: state.pod.metadata.name)
             return _rolled_back_size(context, observation, size, previous, _of_pod(first.pod, first.why))
-    run = None if before is None or strategy.canary is None else before.canary
+    run = None if before is None or strategy.canary is None else _run_of(before, at_start)
     if before is not None and strategy.canary is not None and run is not None:
         states = _states(
             context, observation, before, _canaries(context, observation, before.since, run.pods)
@@ -80,7 +93,7 @@ def tried(
         run = None if is_over or is_stuck else run.model_copy(update={"pods": names, "since": since})
     if strategy.canary is not None:
         present = present_resources(observation.workload.spec.template.spec.containers)
-        fast, is_new = _changed(observation, present, size, axis)
+        fast, is_new = _changed(observation, present, size, axis, at_start)
         if is_new:
             previous = had(present, sizes_of(size.containers)) if run is None else sizes_of(run.previous)
             pods = _canaries(context, observation, size.since, ())
@@ -90,10 +103,14 @@ def tried(
 
 
 def _changed(
-    observation: ScalableState, present: ContainerSizes, size: DesiredSize, axis: VerticalAxis | None
+    observation: ScalableState,
+    present: ContainerSizes,
+    size: DesiredSize,
+    axis: VerticalAxis | None,
+    at_start: Set[ResourceKey],
 ) -> tuple[frozenset[ResourceKey], bool]:
-    """Returns the requests that the fast signal raises or that return to what they were before, and whether anything
-    else changes."""
+    """Returns the requests that need no trial, and whether anything else changes: those that the fast signal raises or
+    that return to what they were before, and those that containers read when they start."""
     before = observation.status.desired
     containers = () if before is None else before.containers
     had_before = {**present, **sizes_of(containers)}
@@ -107,9 +124,29 @@ def _changed(
     fast = frozenset(
         key
         for key, (then, now) in changes.items()
-        if before_fast(raised, *key, now) is not None or before_fast(known, *key, then) == now
+        if key in at_start
+        or before_fast(raised, *key, now) is not None
+        or before_fast(known, *key, then) == now
     )
     return fast, size.containers != containers and (fast != changes.keys() or not changes)
+
+
+def _run_of(size: DesiredSize, at_start: Set[ResourceKey]) -> CanaryRun | None:
+    """Returns the trial of a size; None if there is none, or if it tries only what no pod gets by a resize."""
+    run = size.canary
+    if run is None or not at_start:
+        return run
+    before = sizes_of(run.previous)
+    gaps = {
+        name: differing(before.get(name, NOTHING), wanted)
+        for name, wanted in sizes_of(size.containers).items()
+    }
+    changes = {
+        ResourceKey(name, resource)
+        for name, gap in gaps.items()
+        for resource in gap.requests.keys() | gap.limits.keys()
+    }
+    return run if changes - at_start else None
 
 
 def _with_fast(sizes: ContainerSizes, size: DesiredSize, fast: Set[ResourceKey]) -> ContainerSizes:
@@ -128,7 +165,10 @@ def _with_fast(sizes: ContainerSizes, size: DesiredSize, fast: Set[ResourceKey])
 
 
 def _without_room(
-    context: GateContext, observation: ScalableState, before: DesiredSize, states: Sequence[PodState]
+    observation: ScalableState,
+    before: DesiredSize,
+    states: Sequence[PodState],
+    at_start: Set[ResourceKey],
 ) -> ContainerSizes | None:
     """Returns the sizes that replace a size that no pod can have, or that no pod's node had room for; None if there is
     none. Without room, memory stays: no replicas would replace it, and the pods may have run out of it."""
@@ -136,6 +176,12 @@ def _without_room(
         return None
     decided = sizes_of(before.containers)
     previous = had(largest_of(observation, [state.pod for state in states]), decided)
+    previous = {
+        name: by_section(_with_memory_of, size, decided[name])
+        if ResourceKey(name, MEMORY) in at_start
+        else size
+        for name, size in previous.items()
+    }
     if not all(state.is_too_much for state in states):
         if not observation.hpa.in_charge or not all(
             state.is_too_much or (state.is_stuck and state.state == "deferred") for state in states
@@ -146,6 +192,10 @@ def _without_room(
             for name, size in decided.items()
         }
     return None if previous == decided else previous
+
+
+def _with_memory_of(previous: Mapping[Resource, int], decided: Mapping[Resource, int]) -> dict[Resource, int]:
+    return {**previous, **{resource: size for resource, size in decided.items() if resource == MEMORY}}
 
 
 def _with_cpu_of(decided: Mapping[Resource, int], previous: Mapping[Resource, int]) -> dict[Resource, int]:

@@ -93,7 +93,7 @@ class FastRaises:
         For ten minutes after a raise, a usage that its size serves calls for no other: the next decision may have taken
         that size back because the usage fits a smaller one.
         """
-        if self._since is None or item.request is None or self._restarts(item):
+        if self._since is None or item.request is None or item.at_start or self._restarts(item):
             return None
         need = self._cpu(item) if item.resource == "cpu" else self._memory(item, target)
         if need is None or need.request <= item.current:
@@ -138,11 +138,10 @@ class FastRaises:
     def _restarts(self, item: ContainerResource) -> bool:
         """Whether a resize of this resource would restart containers that are at their limit."""
         return any(
-            policy.resource_name == item.resource and policy.restart_policy == "RestartContainer"
+            container.restarts_for(item.resource)
             for pod in self._pods
             for container in pod.spec.containers
             if container.name == item.container
-            for policy in container.resize_policy
         )
 
     def _known(self, container: str) -> Iterator[PodUsage]:

@@ -284,6 +284,5 @@ class AxisRecord:
             name = step.item.container
             if step.override:
                 memory = format_resource("memory", step.request)
-                before = format_resource("memory", step.item.current) if step.item.at_start else None
-                known[name] = MemoryOverride(container=name, time=clock.stamp(), memory=memory, before=before)
+                known[name] = MemoryOverride(container=name, time=clock.stamp(), memory=memory)
         return tuple(known[name] for name in sorted(known))

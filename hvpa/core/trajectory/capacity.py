@@ -58,9 +58,6 @@ class Capacity(Struct, frozen=True):
                 for key in requirement.keys
             }
             if not shape.refuses:
-                have = {
-                    key: sizes[key] if resized and key not in shape.keeps else min(size, sizes[key])
-                    for key, size in have.items()
-                }
+                have = {key: sizes[key] if resized else min(size, sizes[key]) for key, size in have.items()}
             counts.append((serves(requirement, have, requests), shape.count))
         return sorted(counts)

@@ -88,7 +88,7 @@ def _usual_step(
     if step.direction == "down" and raised_at is not None:
         until = change.kept_until or after(raised_at, HALF_LIFE)
         return structs.replace(step, change=structs.replace(change, kept_until=until))
-    if joint.in_place and item.key in joint.current and not item.at_start:
+    if joint.in_place and item.key in joint.current:
         return step
     if step.direction == "down":
         pending = axis.pending_since(item, "down")

@@ -109,11 +109,7 @@ class Joint:
     @cached_property
     def known(self) -> Mapping[ResourceKey, int]:
         """The same, only if known."""
-        if not self.in_place:
-            return self.usual
-        at_start = {item.key for item in self.items if item.at_start}
-        recent = by_targets(self.recent, self.requests)
-        return {**self.usual, **{key: demand for key, demand in recent.items() if key not in at_start}}
+        return {**self.usual, **by_targets(self.recent, self.requests)} if self.in_place else self.usual
 
     def in_total(self, demand: Mapping[ResourceKey, int]) -> dict[ResourceKey, int]:
         """Return a demand as the path counts it. A metric requires pods for the total of its containers, so each

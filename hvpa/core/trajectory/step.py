@@ -128,9 +128,10 @@ class JointScaling:
         observation, desired, clock = self.observation, self.desired, self.context.clock
         unsettled = self.unsettled_until is not None
         items = governed(observation) if observation.vpa.in_charge and observation.vpa.problem is None else ()
-        requests = self._requests(items)
+        resized = [item for item in items if not item.at_start]
+        requests = self._requests(resized)
         groups = self._groups(requests)
-        on_path = self._on_path(items, groups)
+        on_path = self._on_path(resized, groups)
         apart = tuple([item for item in items if item not in on_path])
         history, lately, window = (
             DemandHistory(observation, clock, on_path, requests),

@@ -173,6 +173,9 @@ HEAP_OVERHEAD_LEAST: Final = 64 * 1024 * 1024
 """Memory of a runtime beside a heap of fixed size, as a percentage of the heap and in bytes; the larger counts. On the
 real node, the smallest HTTP server on OpenJDK 17 takes 43 to 51 MiB beside heaps of 64 to 512 MiB, and 63 MiB with G1.
 Large programs have more classes, code and threads: a quarter is what `-XX:MaxRAMPercentage=80` leaves them."""
+REVERTED_FOR: Final = dt.timedelta(hours=6)
+"""How long HVPA leaves a pod template alone that another client has set back, if it only needs the template for new
+pods' memory. Each write replaces all pods, and so does each undoing."""
 STARTED_WITHIN: Final = dt.timedelta(seconds=10)
 """A kubelet reports that a new pod is not ready within this time after it has accepted the pod. A pod that became
 unready later has been ready before."""

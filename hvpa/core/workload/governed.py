@@ -11,9 +11,10 @@ from collections.abc import Container, Sequence
 
 from msgspec import structs
 
-from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
+from hvpa.api.values.quantity import MEMORY, RESOURCES, Resource, readable_resource
 from hvpa.core.model import Finding, ScalableState
 from hvpa.core.path.path import ResourceKey
+from hvpa.core.rules import params_of
 from hvpa.core.values.arithmetic import after_oom, ceil_div
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import (
@@ -59,37 +60,48 @@ def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
 def _with_runtimes(
     observation: ScalableState, resources: Sequence[ContainerResource]
 ) -> Sequence[ContainerResource]:
-    """Returns the container resources with what `spec.runtimes` says about memory: whether pods are replaced for it,
-    and the least that a heap of fixed size needs.
-
-    Example: a heap of 512Mi needs a limit of 640Mi. With requests of half the limits, the request is at least 320Mi.
-    """
+    """Returns the container resources with what `spec.runtimes` says about memory: whether only new pods get another
+    size, and what a heap of fixed size needs. HVPA does not raise memory to that, and does not lower it below that."""
     spec, template = observation.spec, observation.workload.spec.template.spec.containers
     if not spec.runtimes:
         return resources
     at_start = read_at_start(spec.runtimes, template) if spec.strategy.in_place else ()
-    least = least_memory(spec.runtimes, template)
-    changed = []
+    heaps, changed = least_memory(spec.runtimes, template), []
     for item in resources:
-        if item.resource == "memory":
+        if item.resource == MEMORY:
             item = structs.replace(item, at_start=item.container in at_start)
-            heap = least.get(item.container)
-            if heap is not None and item.limit and item.scales_limit:
-                heap = ceil_div(heap * item.current, item.limit)
-            if heap is not None and heap > (item.bounds.lower or 0) and (not item.limit or item.scales_limit):
-                bounds = structs.replace(item.bounds, lower=heap)
+            least = min(item.current, _request_for(observation, item, heaps.get(item.container, 0)))
+            if least > (item.bounds.lower or 0):
+                bounds = structs.replace(item.bounds, lower=least)
                 item = structs.replace(item, bounds=bounds, lower=HEAP)
         changed.append(item)
     return changed
 
 
+def _request_for(observation: ScalableState, item: ContainerResource, limit: int) -> int:
+    """Returns the request with which a container has at least this limit: without a limit, the request itself; 0 if the
+    limit stays. Example: with requests of half the limits, a limit of 640Mi goes with a request of 320Mi."""
+    gap = params_of(observation.spec.vpa.limits_requests_gap_scale_params, MEMORY)
+    if not item.limit:
+        return limit
+    if not item.scales_limit:
+        return 0
+    if gap.value is not None or gap.percentage is not None:
+        return min(max(0, limit - (gap.value or 0)), ceil_div(limit * 100, 100 + (gap.percentage or 0)))
+    written = present_resources(observation.target.spec.template.spec.containers).get(item.container)
+    pairs = [(item.current, item.limit)]
+    if written is not None and (most := written.limits.get(MEMORY)):
+        pairs.append((written.requests.get(MEMORY, most), most))
+    return max([ceil_div(limit * request, most) for request, most in pairs])
+
+
 def limits_of_memory(observation: ScalableState) -> dict[str, int]:
-    """Returns the memory limits that the recommendation leads to, or the present ones if they are larger; requests, for
-    containers without a limit. In bytes, by container."""
+    """Returns the memory limits that the recommendation leads to; requests, for containers without a limit. In bytes,
+    by container."""
     limits = {}
     for item in recommended(observation):
-        if item.resource == "memory":
-            wanted = max(item.current, item.blended(FULL))
+        if item.resource == MEMORY:
+            wanted = item.blended(FULL)
             limits[item.container] = wanted * item.limit // max(1, item.current) if item.limit else wanted
     return limits
 

@@ -9,16 +9,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import structs
 
-from hvpa.api.hvpa.status import MemoryOverride
 from hvpa.api.objects.read_models import Condition, Container, Pod, Resources, Workload, condition
-from hvpa.api.values.quantity import MEMORY, RESOURCES, QuantityError, Resource
+from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource
 from hvpa.core.model import ObservedState, PodShape, PodsSeen, PodTotal, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import LAST_INSTANT, Clock, after
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.tuning import FAILED_FOR
-from hvpa.core.workload.containers import Texts, amount, amount_of, amounts, reported, texts
+from hvpa.core.workload.containers import Texts, amount, amounts, reported, texts
 from hvpa.core.workload.own_rollout import partition_of
 from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.starving import starving_containers
@@ -167,14 +166,10 @@ def is_overdue(observation: ScalableState, clock: Clock) -> bool:
 
 
 def _basis(
-    pods: PodsByOwner,
-    workload: Workload,
-    since: Mapping[str, dt.datetime],
-    sized: bool = False,
-    at_start: Mapping[str, MemoryOverride | None] = _NOTHING,
+    pods: PodsByOwner, workload: Workload, since: Mapping[str, dt.datetime], sized: bool = False
 ) -> Basis:
     containers = workload.spec.template.spec.containers
-    return Basis((*pods, containers), (since, sized, at_start))
+    return Basis((*pods, containers), (since, sized))
 
 
 @remembered_while(_basis)
@@ -184,11 +179,9 @@ def see_pods(
     workload: Workload,
     since: Mapping[str, dt.datetime],
     sized: bool = False,
-    at_start: Mapping[str, MemoryOverride | None] = _NOTHING,
 ) -> PodsSeen:
     """Counts the pods by state, and finds containers that ran out of memory after `since`, their last raise.
-    With `sized` it also collects their requests. `at_start`: containers that read their memory when they start, with
-    the last raise after an OOM."""
+    With `sized` it also collects their requests."""
     there = [pod for pod in pods.own if pod.metadata.deletion_timestamp is None]
     ready = [ready_condition for pod in there if (ready_condition := _ready_condition(pod)) is not None]
     ready_since = sorted(
@@ -223,7 +216,7 @@ def see_pods(
         **_template_differences(there, workload.spec.template.spec.containers),
     )
     return (
-        structs.replace(pods_seen, ready_since=tuple(ready_since), **_requested_sizes(there, at_start))
+        structs.replace(pods_seen, ready_since=tuple(ready_since), **_requested_sizes(there))
         if sized
         else pods_seen
     )
@@ -328,7 +321,7 @@ def _template_differences(pods: Iterable[Pod], template: Sequence[Container]) ->
     }
 
 
-def _requested_sizes(pods: Iterable[Pod], at_start: Mapping[str, MemoryOverride | None]) -> dict[str, Any]:
+def _requested_sizes(pods: Iterable[Pod]) -> dict[str, Any]:
     """Returns fields of PodsSeen: requests and actual resources of the pods that run or will run."""
     living = [pod for pod in pods if is_living(pod)]
     # The local cache stores equal specs once, and most pods of a workload are equal.
@@ -337,7 +330,6 @@ def _requested_sizes(pods: Iterable[Pod], at_start: Mapping[str, MemoryOverride 
     containers = defaultdict[str, list[tuple[Mapping[Resource, int], bool]]](list)
     totals = defaultdict[Resource, list[tuple[PodTotal, bool]]](list)
     shapes: dict[object, PodShape] = {}
-    keeps = frozenset([ResourceKey(name, MEMORY) for name in at_start])
     for pod in living:
         requests, is_ready = by_spec[id(pod.spec)], _ready_condition(pod) is not None
         for name, size in requests.sizes.items():
@@ -345,11 +337,9 @@ def _requested_sizes(pods: Iterable[Pod], at_start: Mapping[str, MemoryOverride 
         for resource, total in requests.totals.items():
             totals[resource].append((total, is_ready))
         have, refuses = _actual_sizes(pod, requests.sizes), _refuses_resize(pod)
-        if at_start:
-            have = _started_with(pod, have, at_start)
         group = (id(have), refuses) if have is requests.sizes else (repr(have), refuses)
         count = shapes[group].count if group in shapes else 0
-        shapes[group] = PodShape(have, count + 1, refuses, keeps)
+        shapes[group] = PodShape(have, count + 1, refuses)
     sizes = {
         ResourceKey(name, resource): _mean(_of_ready_pods(pairs))
         for name, entries in containers.items()
@@ -382,23 +372,6 @@ def _actual_sizes(
             key: min(size, have.get(key, size)) for key, size in requested[status.name].items()
         }
     return requested if actual == requested else actual
-
-
-def _started_with(
-    pod: Pod, have: Mapping[str, Mapping[Resource, int]], at_start: Mapping[str, MemoryOverride | None]
-) -> Mapping[str, Mapping[Resource, int]]:
-    """Returns the resources with which a pod serves. A container that ran out of memory restarts at once. If HVPA
-    raised its memory after that, the container serves with the memory from before until it restarts again."""
-    serves = dict(have)
-    for status in pod.status.container_statuses:
-        raised, ended = at_start.get(status.name), status.last_state.terminated
-        before = None if raised is None else amount_of(MEMORY, raised.before)
-        if raised is None or before is None or ended is None or ended.finished_at is None:
-            continue
-        size = have.get(status.name, {})
-        if ended.finished_at < raised.time and before < size.get(MEMORY, 0):
-            serves[status.name] = {**size, MEMORY: before}
-    return have if serves == have else serves
 
 
 def _refuses_resize(pod: Pod) -> bool:

@@ -8,7 +8,7 @@ module reads from a pod template which runtime a container has, and how large it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ from hvpa.api.objects.read_models import Container, Scalar, TemplateContainer, V
 from hvpa.api.values.quantity import MEMORY, readable_resource
 from hvpa.api.values.text import names
 from hvpa.core.model import Finding
-from hvpa.core.values.arithmetic import LARGEST, ceil_div
+from hvpa.core.values.arithmetic import LARGEST, ceil_div, is_same_size
 from hvpa.core.values.memo import remembered
 from hvpa.core.values.tuning import HEAP_OVERHEAD_LEAST, HEAP_OVERHEAD_PERCENT
 
@@ -34,20 +34,33 @@ VARIABLES: Final = {
     "PYTHONPATH": "Python",
 }
 """Variables that show a runtime."""
-_COMMAND: Final = re.compile(
-    r"(?:^|[\s;&/])(java|node|nodejs|npm|yarn|python[0-9.]*|gunicorn|uvicorn)(?=\s|$)"
+_PROGRAM: Final = re.compile(r"(java|node|nodejs|npm|yarn|python|gunicorn|uvicorn)[0-9.]*\Z", re.ASCII)
+_BY_PROGRAM: Final = {"java": "Java", "node": "Node", "nodejs": "Node", "npm": "Node", "yarn": "Node"}
+"""Runtimes by the name of a program; the others that `_PROGRAM` finds are Python's."""
+_WRAPPERS: Final = frozenset(
+    {"sh", "bash", "dash", "ash", "tini", "dumb-init", "env", "exec", "-c", "--", "-g", "-s"}
 )
-_BY_COMMAND: Final = {"java": "Java", "node": "Node", "nodejs": "Node", "npm": "Node", "yarn": "Node"}
-"""Runtimes by the name of a program; the others that `_COMMAND` finds are Python's."""
-_JAVA_HEAP: Final = re.compile(r"(?:-Xmx|-XX:MaxHeapSize=)([0-9]+)([kKmMgGtT]?)(?=\s|$)")
-_JAVA_PERCENT: Final = re.compile(r"-XX:MaxRAMPercentage=([0-9]+(?:\.[0-9]+)?)(?=\s|$)")
-_NODE_HEAP: Final = re.compile(r"--max[-_]old[-_]space[-_]size[= ]([0-9]+)(?=\s|$)")
-_GO_LIMIT: Final = re.compile(r"([0-9]+)(|B|KiB|MiB|GiB|TiB)\Z", re.ASCII)
+"""Words before a program."""
+_ENDS: Final = re.compile(r"&&|\|\||[;|&()\n]")
+"""Between the commands of a shell."""
+_BEGINS: Final = r"(?:^|[\s\"'])"
+_STOPS: Final = r"(?=$|[\s\"';&|)])"
+"""An option begins and ends a word, with or without quotes. In the middle of a word it is that of another process."""
+_JAVA_HEAP: Final = re.compile(
+    rf"{_BEGINS}((?:-Xmx|-XX:MaxHeapSize=)([0-9]{{1,15}})([kKmMgGtT]?)){_STOPS}", re.ASCII
+)
+_JAVA_PERCENT: Final = re.compile(
+    rf"{_BEGINS}(-XX:MaxRAMPercentage=([0-9]{{1,3}}(?:\.[0-9]{{1,6}})?)){_STOPS}", re.ASCII
+)
+_NODE_HEAP: Final = re.compile(
+    rf"{_BEGINS}(--max[-_]old[-_]space[-_]size[= ]([0-9]{{1,15}})){_STOPS}", re.ASCII
+)
+_GO_LIMIT: Final = re.compile(r"([0-9]{1,15})(|B|KiB|MiB|GiB|TiB)\Z", re.ASCII)
 _UNITS: Final = {"": 0, "b": 0, "k": 1, "kib": 1, "m": 2, "mib": 2, "g": 3, "gib": 3, "t": 4, "tib": 4}
 MOST_PERCENT: Final = 95
 """The largest `heapPercent`."""
-MOST_DIGITS: Final = 15
-"""Longer numbers are no sizes."""
+MOST_WORDS: Final = 16_384
+"""Characters of command and arguments that are read."""
 
 
 class Heap(NamedTuple):
@@ -76,24 +89,44 @@ class Heap(NamedTuple):
 # --- the template ----------------------------------------------------------------------------------------------------
 def told(container: TemplateContainer) -> tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Variable]]:
     """Returns the command, arguments and variables that show the container's runtime; the others are empty."""
-    variables = [variable for variable in container.env or () if variable.name in VARIABLES]
-    command, args = container.command or (), container.args or ()
-    if not variables and not _COMMAND.search(_text((*command, *args))):
-        return (), (), ()
+    variables = tuple([variable for variable in container.env or () if variable.name in VARIABLES])
+    words = _words(container)
+    is_told = bool(_programs(container)) or any(
+        option.search(words) for option in (_JAVA_HEAP, _JAVA_PERCENT, _NODE_HEAP)
+    )
+    command, args = (container.command or (), container.args or ()) if is_told else ((), ())
     return command, args, variables
+
+
+def _programs(container: TemplateContainer) -> list[str]:
+    """Returns the runtimes of the programs that a container's command runs, without their arguments."""
+    words = _words(container)
+    scripts = _ENDS.split(words) if PurePosixPath(words.partition(" ")[0]).name in _WRAPPERS else [words]
+    found = []
+    for script in scripts:
+        names_of = [PurePosixPath(word.strip("\"'")).name for word in script.split() if "=" not in word]
+        program = next((name for name in names_of if name not in _WRAPPERS), "")
+        if (match := _PROGRAM.match(program)) is not None:
+            found.append(_BY_PROGRAM.get(match[1], "Python"))
+    return found
+
+
+def kinds_of(container: TemplateContainer) -> Sequence[str]:
+    """Returns the kinds of runtime that a container's command shows; without any, those that its environment shows.
+
+    Example: `sh -c "python wait.py && exec java -jar app.jar"` shows Python and Java; a variable `GOMEMLIMIT` shows Go.
+    """
+    if programs := _programs(container):
+        return programs
+    shown = {VARIABLES[variable.name] for variable in container.env or () if variable.name in VARIABLES}
+    return sorted(shown)
 
 
 @remembered
 def runtime_of(container: TemplateContainer) -> str | None:
-    """Returns the kind of runtime that the container's command or environment shows; None if it shows none.
-
-    Example: `sh -c "exec java -jar app.jar"` is Java; a variable `GOMEMLIMIT` shows Go.
-    """
-    command = _COMMAND.search(_text((*(container.command or ()), *(container.args or ()))))
-    if command is not None:
-        return _BY_COMMAND.get(PurePosixPath(command[1]).name, "Python")
-    shown = {VARIABLES[variable.name] for variable in container.env or () if variable.name in VARIABLES}
-    return min(shown) if len(shown) == 1 else None
+    """Returns the kind of runtime of a container: of its last program, which serves; None if it is not clear."""
+    kinds = kinds_of(container)
+    return kinds[-1] if len(kinds) == 1 or (kinds and _programs(container)) else None
 
 
 @remembered
@@ -102,7 +135,7 @@ def heap_of(container: TemplateContainer, kind: str) -> Heap | None:
     container knows (such as `$(SIZE)`). The last option counts, and a size overrides a percentage, as in the
     runtimes themselves (docs/runtimes.md has the tests)."""
     variables = {variable.name: variable for variable in container.env or ()}
-    words = _text((*(container.command or ()), *(container.args or ())))
+    words = _words(container)
     if kind == "Java":
         sources = [*_sources(variables, JVM_FIRST), ("the command", words), *_sources(variables, JVM_LAST)]
         return _last(_JAVA_HEAP, sources) or _last(_JAVA_PERCENT, sources)
@@ -129,30 +162,29 @@ def _last(option: re.Pattern[str], sources: Sequence[tuple[str, str]]) -> Heap |
     found = None
     for source, words in sources:
         for match in option.finditer(words):
-            text = f"{match[0]} in {source}"
+            text = f"{match[1]} in {source}"
             if option is _JAVA_PERCENT:
-                found = Heap(text, percent=float(match[1]))
-            elif (size := _bytes(match[1], match[2] if option is _JAVA_HEAP else "m")) is not None:
+                found = Heap(text, percent=float(match[2]))
+            elif (size := _bytes(match[2], match[3] if option is _JAVA_HEAP else "m")) is not None:
                 found = Heap(text, size)
     return found
 
 
 def _bytes(digits: str, unit: str) -> int | None:
-    if len(digits) > MOST_DIGITS:
-        return None
     return min(int(digits) * 1024 ** _UNITS[unit.lower()], LARGEST) or None
 
 
-def _text(words: Iterable[Scalar]) -> str:
-    return " ".join([str(word) for word in words if word is not None])
+def _words(container: TemplateContainer) -> str:
+    words = (*(container.command or ()), *(container.args or ()))
+    return " ".join([str(word) for word in words if word is not None])[:MOST_WORDS]
 
 
 # --- the spec --------------------------------------------------------------------------------------------------------
-def read_at_start(runtimes: Sequence[Runtime], containers: Iterable[Container]) -> Collection[str]:
+def read_at_start(runtimes: Sequence[Runtime], containers: Iterable[Container]) -> Set[str]:
     """Returns the containers whose memory a resize would not give to their runtime. A container that restarts for a
     resize of its memory is not among them."""
     if not runtimes:
-        return ()
+        return frozenset()
     once = {runtime.container for runtime in runtimes if runtime.reads_memory_once}
     return frozenset(
         [
@@ -192,9 +224,10 @@ def contradiction(runtimes: Sequence[Runtime], containers: Sequence[TemplateCont
         parts.append(f"the pod template has no container {names(missing)}")
     for runtime in runtimes:
         container = by_name.get(runtime.container)
-        shown = None if container is None else runtime_of(container)
-        if shown is not None and runtime.kind not in (shown, "Other"):
-            parts.append(f"{runtime.container}: {runtime.kind} is declared, but its template shows {shown}")
+        shown = () if container is None else kinds_of(container)
+        if shown and runtime.kind not in (*shown, "Other"):
+            what = f"{runtime.kind} is declared, but its template shows {names(sorted(set(shown)))}"
+            parts.append(f"{runtime.container}: {what}")
     for runtime, container, heap in _heaps(runtimes, containers):
         declared = runtime.heap_percent
         if declared is not None and heap.heap_percent != declared:
@@ -228,7 +261,7 @@ def heap_fixed(
     parts = []
     for _, container, heap in _heaps(runtimes, containers):
         least, wanted = heap.least_memory, memory.get(container.name, 0)
-        if least is not None and wanted > least:
+        if least is not None and wanted > least and not is_same_size(least, wanted):
             enough, recommended = (readable_resource("memory", size) for size in (least, wanted))
             parts.append(f"{container.name}: {heap.option} needs about {enough}, {recommended} recommended")
     return (

@@ -20,15 +20,28 @@ def grown(strategy: str, kind: str, *metrics: str) -> Run:
     return simulated(own, build.step(3.0, 4 * HOUR, 8.0), 10, 6, app)
 
 
-@pytest.mark.parametrize("metrics", [("cpu",), ("cpu", "memory")])
-def test_cpu_is_resized_in_place_and_a_rollout_replaces_pods_for_memory(metrics: tuple[str, ...]) -> None:
-    java, python = (grown("InPlaceOrRollout", kind, *metrics) for kind in ("Java", "Python"))
+def test_cpu_is_resized_in_place_and_a_rollout_replaces_pods_for_memory() -> None:
+    java, python = (grown("InPlaceOrRollout", kind, "cpu") for kind in ("Java", "Python"))
     for simulation in (java, python):
         assert [event for event in simulation.result.events if event.kind == "Violation"] == []
         assert simulation.end.cpu > 2500
         assert simulation.end.memory > 1.5 * 1024 * MIB
     assert python.result.totals.restarts == 0
     assert 0 < java.result.totals.restarts <= 12  # Rollout alone: 49 to 54
+
+
+def test_a_memory_metric_only_counts_pods() -> None:
+    """The size of memory follows the VPA, so no metric of minutes replaces pods. A quiet day of 2 cores, then 8."""
+    runtimes = [{"container": "app", "kind": "Java"}]
+    metrics = (metric(70), metric(70, "memory"))
+    runs = {}
+    for strategy in ("InPlaceOrRollout", "InPlace", "Rollout"):
+        own = hvpa(50, *metrics, strategy=strategy, runtimes=runtimes)
+        app = pods(strategy, 1000, memory_base=300 * MIB, memory_per_unit=500 * MIB)
+        runs[strategy] = simulated(own, build.step(2.0, 30 * HOUR, 8.0), 60, 6, app)
+        events = runs[strategy].result.events
+        assert [event.message for event in events if event.kind == "Violation"] == []
+    assert runs["InPlaceOrRollout"].end.cores < 1.2 * runs["Rollout"].end.cores
 
 
 def test_in_place_alone_only_new_pods_have_other_memory() -> None:

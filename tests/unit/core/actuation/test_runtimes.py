@@ -16,8 +16,6 @@ from builders.build import (
     hvpa,
     merged,
     objects,
-    scalable,
-    stamp,
     vpa,
     workload,
 )
@@ -30,7 +28,6 @@ from tests.unit.core.actuation.sized_pods import (
     actuation,
     decision,
     desired,
-    ended,
     out_of_memory,
     patches_template,
     ready_of,
@@ -60,7 +57,7 @@ def test_only_cpu_is_resized_in_place(kind: str) -> None:
 
 
 def test_with_the_cpu_the_pod_waits_for_another_in_its_place() -> None:
-    result = decision([running(requests=GROWN), running("web-2", LARGER)], spec=JAVA)
+    result = decision([running(requests=GROWN), running("web-2", LARGER)], spec=JAVA, creation_sizes=())
     assert result.resizes == ()
     assert (actuation(result).resized, actuation(result).waiting) == ("1/2", 1)
     assert actuation(result).message == f"pod web-1: {WHY}"
@@ -249,26 +246,3 @@ def test_what_a_rollout_is_needed_for_waits_for_the_present_one() -> None:
     spec = merged(JAVA, {"updateStrategy": ROLLOUT, "hpa": {"deploy": False}})
     result = decided(objects(hvpa(spec), replacing, None, vpa({"app": LARGER})))
     assert [(blocked.reason, blocked.resource) for blocked in result.blocked] == [("Rollout", "memory")]
-
-
-# --- what pods serve with --------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("killed", "raised", "before", "serves"),
-    [
-        (5, 4, "1Gi", 1),  # restarted before the raise
-        (3, 4, "1Gi", 2),  # restarted after it
-        (5, 4, None, 2),  # raised before the runtime was declared
-        (5, 4, "3Gi", 2),  # lowered since
-    ],
-)
-def test_a_pod_that_grew_serves_with_the_memory_it_started_with(
-    killed: int, raised: int, before: str | None, serves: int
-) -> None:
-    override = {"container": "app", "time": stamp(at(minutes=-raised)), "memory": "2Gi", "before": before}
-    status = {"axes": {"vertical": {"overrides": [{k: v for k, v in override.items() if v is not None}]}}}
-    spec = merged(JAVA, {"updateStrategy": {"type": "InPlace"}, "blend": "Trajectory"})
-    pods = [running(requests=LARGER, status=ended(at(minutes=-killed)))]
-    observation = scalable(objects(hvpa(spec, status), workload(1), None, vpa({"app": LARGER}), pods))
-    (shape,) = observation.pods.shapes
-    assert shape.sizes["app"]["memory"] == serves * 1024**3
-    assert {tuple(key) for key in shape.keeps} == {("app", "memory")}

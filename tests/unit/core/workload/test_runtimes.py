@@ -283,10 +283,10 @@ def test_a_limit_above_heap_and_overhead_is_of_no_use() -> None:
     shown = [template(["java", "-Xmx512m"]), template(name="agent")]
     declared = [runtime(), runtime("Go", name="agent")]
     assert heap_fixed(declared, shown, {"app": 640 * MIB, "agent": GIB}) is None
-    finding = heap_fixed(declared, shown, {"app": 640 * MIB + 1, "agent": GIB})
+    finding = heap_fixed(declared, shown, {"app": 642 * MIB, "agent": GIB})
     assert finding is not None
     assert finding.reason == "HeapFixed"
-    assert re.search(r"app: -Xmx512m in the command needs about 640Mi, 640Mi", finding.message)
+    assert re.search(r"app: -Xmx512m in the command needs about 640Mi, 642Mi", finding.message)
     assert least_memory(declared, shown) == {"app": 640 * MIB}
     assert (
         heap_fixed([runtime("Java", 75)], [template(["java", "-XX:MaxRAMPercentage=75"])], {"app": GIB})
