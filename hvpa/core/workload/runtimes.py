@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from hvpa.api.hvpa.actuation import Runtime
 from hvpa.api.objects.read_models import Container, Scalar, TemplateContainer, Variable
 from hvpa.api.values.quantity import MEMORY, readable_resource
@@ -25,10 +27,11 @@ JVM_FIRST: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS")
 """Variables whose options a JVM, or by convention a start script, reads before those of its command line."""
 JVM_LAST: Final = ("_JAVA_OPTIONS",)
 """A variable whose options override those of the command line."""
+GO_LIMIT: Final = "GOMEMLIMIT"
 VARIABLES: Final = {
     **dict.fromkeys((*JVM_FIRST, *JVM_LAST), "Java"),
     "NODE_OPTIONS": "Node",
-    "GOMEMLIMIT": "Go",
+    GO_LIMIT: "Go",
     "GOMAXPROCS": "Go",
     "PYTHONUNBUFFERED": "Python",
     "PYTHONPATH": "Python",
@@ -88,18 +91,32 @@ class Heap(NamedTuple):
 
 # --- the template ----------------------------------------------------------------------------------------------------
 def told(container: TemplateContainer) -> tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Variable]]:
-    """Returns the command, arguments and variables that show the container's runtime; the others are empty."""
-    variables = tuple([variable for variable in container.env or () if variable.name in VARIABLES])
-    words = _words(container)
-    is_told = bool(_programs(container)) or any(
-        option.search(words) for option in (_JAVA_HEAP, _JAVA_PERCENT, _NODE_HEAP)
-    )
-    command, args = (container.command or (), container.args or ()) if is_told else ((), ())
-    return command, args, variables
+    """Returns a command, arguments and variables that show the same runtime and heap, and nothing else: a command may
+    contain passwords. Without a runtime, they are empty.
+
+    Example: `sh -c "exec java -Xmx1g -Dpassword=x -jar app.jar"` becomes `sh -c java -Xmx1g`.
+    """
+    programs, options = _programs(container), _options(_words(container))
+    command = ("sh", "-c", "; ".join(programs)) if programs else ()
+    variables = [
+        structs.replace(
+            variable, text=variable.text if variable.name == GO_LIMIT else _options(str(variable.text))
+        )
+        for variable in container.env or ()
+        if variable.name in VARIABLES
+    ]
+    return command, (options,) if options else (), tuple(variables)
+
+
+def _options(words: str) -> str:
+    """Returns the options of a heap in a text, in their order."""
+    found = [match for option in (_JAVA_HEAP, _JAVA_PERCENT, _NODE_HEAP) for match in option.finditer(words)]
+    return " ".join([match[1] for match in sorted(found, key=lambda match: match.start())])
 
 
 def _programs(container: TemplateContainer) -> list[str]:
-    """Returns the runtimes of the programs that a container's command runs, without their arguments."""
+    """Returns the programs that a container's command runs, without versions and arguments, as far as they show a
+    runtime."""
     words = _words(container)
     scripts = _ENDS.split(words) if PurePosixPath(words.partition(" ")[0]).name in _WRAPPERS else [words]
     found = []
@@ -107,7 +124,7 @@ def _programs(container: TemplateContainer) -> list[str]:
         names_of = [PurePosixPath(word.strip("\"'")).name for word in script.split() if "=" not in word]
         program = next((name for name in names_of if name not in _WRAPPERS), "")
         if (match := _PROGRAM.match(program)) is not None:
-            found.append(_BY_PROGRAM.get(match[1], "Python"))
+            found.append(match[1])
     return found
 
 
@@ -117,7 +134,7 @@ def kinds_of(container: TemplateContainer) -> Sequence[str]:
     Example: `sh -c "python wait.py && exec java -jar app.jar"` shows Python and Java; a variable `GOMEMLIMIT` shows Go.
     """
     if programs := _programs(container):
-        return programs
+        return [_BY_PROGRAM.get(program, "Python") for program in programs]
     shown = {VARIABLES[variable.name] for variable in container.env or () if variable.name in VARIABLES}
     return sorted(shown)
 
@@ -141,7 +158,7 @@ def heap_of(container: TemplateContainer, kind: str) -> Heap | None:
         return _last(_JAVA_HEAP, sources) or _last(_JAVA_PERCENT, sources)
     if kind == "Node":
         return _last(_NODE_HEAP, [*_sources(variables, ["NODE_OPTIONS"]), ("the command", words)])
-    limit = variables.get("GOMEMLIMIT")
+    limit = variables.get(GO_LIMIT)
     if kind != "Go" or limit is None:
         return None
     source = limit.value_from

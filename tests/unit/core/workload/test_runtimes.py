@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from builders.build import GIB, MIB, container, decoded
 from hvpa.api.hvpa.actuation import Runtime
@@ -156,11 +157,26 @@ def test_a_heap_needs_a_quarter_more_and_at_least_64_mib() -> None:
 
 
 def test_the_local_copy_keeps_only_what_shows_a_runtime() -> None:
-    shown = template(["java", "-Xmx1g"], ["x"], PORT="80", JAVA_TOOL_OPTIONS="-Xms1g", PASSWORD="secret")
+    script = "exec java -Xmx1g -Dpassword=x -jar app.jar"
+    shown = template(
+        ["sh", "-c", script], PORT="80", JAVA_TOOL_OPTIONS="-Xms1g -Dsecret=y -Xmx2g", PASSWORD="secret"
+    )
     command, args, variables = told(shown)
-    assert (list(command), list(args)) == (["java", "-Xmx1g"], ["x"])
-    assert [variable.name for variable in variables] == ["JAVA_TOOL_OPTIONS"]
+    assert (command, args) == (("sh", "-c", "java"), ("-Xmx1g",))
+    assert [(variable.name, variable.text) for variable in variables] == [("JAVA_TOOL_OPTIONS", "-Xmx2g")]
     assert told(template(["/app", "--password=x"], PORT="80")) == ((), (), ())
+    assert told(template(args=["-Xmx1g", "-jar", "x"])) == ((), ("-Xmx1g",), ())
+
+
+@pytest.mark.parametrize(
+    "shown", [shown for shown, _ in KINDS.values()] + [shown for shown, *_ in HEAPS.values()]
+)
+def test_the_local_copy_shows_the_same(shown: TemplateContainer) -> None:
+    command, args, variables = told(shown)
+    kept = replace(shown, command=command, args=args, env=variables)
+    assert runtime_of(kept) == runtime_of(shown)
+    for kind in ("Java", "Node", "Go"):
+        assert heap_of(kept, kind) == heap_of(shown, kind)
 
 
 words = st.lists(st.one_of(st.text(max_size=30), st.integers(), st.none(), st.booleans()), max_size=4)
