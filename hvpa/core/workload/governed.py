@@ -25,7 +25,7 @@ from hvpa.core.workload.containers import (
     container_resources,
     present_resources,
 )
-from hvpa.recommend.hpa.pods import sidecars
+from hvpa.recommend.hpa.pods import lasting
 
 
 def governed(observation: ScalableState) -> tuple[ContainerResource, ...]:
@@ -131,7 +131,7 @@ def _room_in_pod(
     # A missing request is equal to the limit, as in Kubernetes.
     requested = {
         container.name: amount(container.resources.limits | container.resources.requests, resource) or 0
-        for container in (*pod.containers, *sidecars(pod))
+        for container in lasting(pod)
     }
     taken, rooms = sum(requested.values()), []
     own = {} if pod.resources is None else pod.resources.limits | pod.resources.requests
