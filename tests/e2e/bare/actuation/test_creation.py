@@ -136,3 +136,18 @@ def test_sidecars_and_init_containers_are_created_with_more_cpu_and_sidecars_los
     pods.run(f"{scenario.name}-0", startTime=ago(minutes=2))
     scenario.soon(lambda: has(migrating, limited), "the sidecar's usual size")
     scenario.soon(lambda: scenario.status["actuation"]["resized"] == "1/1", "the pod counts as resized")
+
+
+@pytest.mark.usefixtures("operator")
+def test_the_boosts_of_pods_end_with_their_hvpa(new_scenario: NewScenario) -> None:
+    boost = {"container": "app", "cpu": {"factor": 3}, "after": "1h", "atMost": "1h"}
+    own: Any = [boost]
+    scenario = new_scenario(changes=in_place(startupBoost=own))
+    pods = Pods(scenario)
+    name = pods.begin("0")
+    pods.run(name, startTime=ago(minutes=2))
+    scenario.soon(lambda: pods.spec(name)["requests"]["cpu"] == "1500m", "the boost")
+    pods.resize(name)
+    scenario.soon(lambda: scenario.status["actuation"].get("starting") == 1, "a pod that starts")
+    scenario.delete()
+    scenario.soon(lambda: pods.spec(name)["requests"]["cpu"] == "500m", "the usual size")
