@@ -116,8 +116,10 @@ class Pods:
         status = {"containerStatuses": statuses, "conditions": [_READY]}
         self.api.patch_status("Pod", pod, self.scenario.namespace, status)
 
-    def report(self, pod: str, kind: str, reason: str, message: str) -> None:
-        """The kubelet: a condition of a resize that does not get on."""
+    def report(self, pod: str, kind: str, reason: str, message: str, *, of_now: bool = False) -> None:
+        """The kubelet: a condition of a resize that does not get on; `of_now`: of the pod's present spec alone."""
         pod_condition = condition(kind, "True", reason)
         pod_condition["message"] = message
+        if of_now:
+            pod_condition["observedGeneration"] = self.get(pod)["metadata"]["generation"]
         self.api.patch_status("Pod", pod, self.scenario.namespace, {"conditions": [_READY, pod_condition]})
