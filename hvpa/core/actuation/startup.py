@@ -284,11 +284,12 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
     ending = {
         container.name: container for container in pod.init_containers if container.name not in template
     }
+    why = "the pod template has CPU of its own" if pod.resources is not None else ""
     boosts, first, left_out = dict[str, Boost](), dict[str, ResourceRequirements](), list[str]()
     for entry in spec.startup_boost:
         name = entry.container
         if name in ending:
-            limited = _limited(entry, ending[name])
+            limited = why or _limited(entry, ending[name])
             if isinstance(limited, str):
                 left_out.append(f"init container {name}: {limited}")
             else:
@@ -300,7 +301,6 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
         usual = _usual(present[name])
         scales_limit = policy(name).controlled_values != "RequestsOnly"
         most = min(limits.get(name, LARGEST), usual.requests[CPU] + room)
-        why = "the pod template has CPU of its own" if pod.resources is not None else ""
         boosted = why or _boosted(entry, usual, template[name], most, scales_limit=scales_limit)
         if isinstance(boosted, str):
             left_out.append(f"container {name}: {boosted}")
