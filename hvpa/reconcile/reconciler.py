@@ -162,6 +162,7 @@ class Reconciler:
         objects = self._cluster.objects(key)
         if objects is None:
             await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
+            await self._clean_up(key)
             self.forget(key)
             return ReconcileResult("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
@@ -179,6 +180,7 @@ class Reconciler:
             observation, decision = await self._decided(key, objects)
         self._read_often(key, objects, is_trial=bool(decision.judged_by))
         record.add_demand(objects, decision, self._clock.now())
+        record.keep(objects, decision)
         self._telemetry.decided(key, decision, objects.workload)
         self._check_invariants(key, observation, decision)
         is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
@@ -204,6 +206,21 @@ class Reconciler:
             # More replicas may replace the size that was rolled back.
             return ReconcileResult("done", dt.timedelta(0))
         return ReconcileResult("done", decision.recheck_after)
+
+    async def _clean_up(self, key: Key) -> None:
+        """Ends the startup boosts and removes the deletion costs of the pods of an Hvpa that was deleted."""
+        last = self._records[key].last if key in self._records else None
+        if last is None or last.hvpa.spec is None:
+            return
+        hvpa = replace(last.hvpa, spec=last.hvpa.spec.at_the_end())
+        _, decision = await self._decided(key, replace(last, hvpa=hvpa))
+        if decision.costs:
+            await self._cluster.write_pod_costs(hvpa.metadata, decision.costs)
+        ends = [resize for resize in decision.resizes if resize.of_start]
+        failures = await self._cluster.resize_pods(hvpa.metadata, ends) if ends else ()
+        for _, error in failures:
+            if not isinstance(error, Refused):
+                raise _Failed("ResizePods", error)  # and try again
 
     async def _decided(self, key: Key, objects: Objects) -> tuple[Observation, Decision]:
         """Returns the observation and its decision. A large decision is made in another thread, so that it delays no

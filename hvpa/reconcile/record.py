@@ -17,7 +17,7 @@ from msgspec import structs
 from hvpa.core.actuation.pod import by_pod
 from hvpa.core.deciding import as_far_as
 from hvpa.core.gates.backoff import refusal_wait
-from hvpa.core.model import Axis, Decision, MemoryUse, Objects, Observation, RefusedResize
+from hvpa.core.model import DELETION_COST, Axis, Decision, MemoryUse, Objects, Observation, RefusedResize
 from hvpa.core.rules import highest_demand
 from hvpa.core.values.lately import Lately
 from hvpa.core.values.memo import Memo
@@ -62,6 +62,9 @@ class Record:
     """They judge a trial at present."""
     is_polled: bool = False
     """The kubelets of its pods are polled."""
+    last: Objects | None = None
+    """Its objects as of the last decision, if its pods may have startup boosts or deletion costs, which HVPA removes
+    when the Hvpa is deleted."""
 
     def added_to(self, objects: Objects, now: dt.datetime) -> Objects:
         """Returns the objects with refused resizes, memory usage, and recent demand by metrics.
@@ -90,6 +93,13 @@ class Record:
         if len(left) < len(self.refused):
             self.refused = left
         return replace(objects, memory_use=self.memory_use, refused_resizes=self.refused)
+
+    def keep(self, objects: Objects, decision: Decision) -> None:
+        """Stores the objects if a deleted Hvpa would leave boosts or deletion costs in its pods."""
+        spec = objects.hvpa.spec
+        marks = spec is not None and spec.strategy.pod_deletion_cost != "Never"
+        has_costs = marks and any(DELETION_COST in pod.metadata.annotations for pod in objects.pods)
+        self.last = objects if has_costs or decision.status.boosts else None
 
     def add_costs(self, now: dt.datetime, *, failed: bool) -> bool:
         """Stores whether a write of deletion costs failed: the next is a minute later, then two, up to an hour. Returns

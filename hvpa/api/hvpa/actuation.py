@@ -218,7 +218,8 @@ class StartupBoost(SpecModel):
     nor as capacity."""
 
     container: ContainerName
-    """The container's name."""
+    """The name of a container, native sidecar or init container of the pod template. An init container has a larger
+    limit only."""
     cpu: StartupCpu
     """How much CPU it requests during the start."""
     until: Literal["Ready", "Started"] = "Ready"

@@ -241,6 +241,11 @@ class HvpaSpec(SpecModel):
             return strategy
         return strategy.resizing if self.joint else strategy.replacing
 
+    def at_the_end(self) -> Self:
+        """Returns this spec as the Hvpa is deleted: its pods have no startup boost and no deletion cost."""
+        strategy = self.update_strategy.model_copy(update={"pod_deletion_cost": "Never"})
+        return self.model_copy(update={"startup_boost": (), "update_strategy": strategy})
+
     def without_resizes(self) -> Self:
         """Returns this spec for an API server that can't resize pods: the default strategy becomes Rollout."""
         if self.update_strategy.type is not None:

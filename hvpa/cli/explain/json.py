@@ -120,7 +120,8 @@ def resizes(decision: Decision) -> list[Json]:
             "pod": resize.pod,
             "containers": {
                 container["name"]: {"requests": {}, "limits": {}, **container["resources"]}
-                for container in msgspec.to_builtins(resize.body)["spec"]["containers"]
+                for section in msgspec.to_builtins(resize.body)["spec"].values()
+                for container in section
             },
         }
         for resize in decision.resizes

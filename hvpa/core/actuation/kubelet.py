@@ -12,10 +12,13 @@ import re
 from collections.abc import Mapping, Set
 from typing import Final
 
+import msgspec
+
 from hvpa.api.objects.read_models import Pod, PodCondition, condition
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.actuation.desired import ContainerSizes, by_section
 from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.nodes import never_resized
 
 RESIZE_PENDING: Final = "PodResizePending"
 RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
@@ -41,14 +44,23 @@ def resize_error(pod: Pod) -> PodCondition | None:
 
 
 def infeasible(pod: Pod) -> PodCondition | None:
-    """Returns the condition that reports why the kubelet will never allocate the resources in the pod's spec."""
+    """Returns the condition that reports why the kubelet will never allocate the resources in the pod's spec. If no
+    size would do, the message says so."""
     pending = fresh(pod, RESIZE_PENDING)
-    return pending if pending is not None and pending.reason == INFEASIBLE else None
+    if pending is None or pending.reason != INFEASIBLE:
+        return None
+    if (resource := never_resized(pending.message)) is None:
+        return pending
+    what = "CPU" if resource == "cpu" else resource
+    note = f"{pending.message.rstrip('. ')}: on such a node, only new pods get another {what} size"
+    return msgspec.structs.replace(pending, message=note)
 
 
 def resources_named(message: str) -> frozenset[Resource]:
     """Returns the resource that a message names, such as `alongside CPU Manager policy "static"`; empty if it names
     both or neither."""
+    if (never := never_resized(message)) is not None:
+        return frozenset({never})
     named = frozenset(
         resource for resource in RESOURCES if re.search(rf"\b{resource}\b", message, re.IGNORECASE)
     )

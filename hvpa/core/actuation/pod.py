@@ -40,10 +40,11 @@ from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, 
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import LIMIT_STEP_PERCENT, USE_COUNTS, USE_PERCENT
-from hvpa.core.workload.containers import changes, read_all, reported
+from hvpa.core.workload.containers import changes, present_resources, read_all, reported
 from hvpa.core.workload.rollout import is_living
 from hvpa.core.workload.runtimes import read_at_start
 from hvpa.core.workload.starving import OOM_KILLED
+from hvpa.recommend.hpa.pods import lasting
 
 RECENT: Final = dt.timedelta(minutes=10)
 """If a container ran out of memory within this time before a decision, the decision may have been made for it."""
@@ -133,14 +134,14 @@ class PodComparison(NamedTuple):
         if not self.boosts.known:
             return self._at_size(pod)
         clock = self.context.clock
-        starting, on = self.boosts.starting(pod, clock), self.boosts.on(pod, _spec_sizes(pod), clock)
+        starting, on = self.boosts.starting(pod, clock), self.boosts.on(pod, specified(pod), clock)
         ended = {name: usual for name, usual in on.items() if name not in starting}
         no_boost, refused = "", tuple[RefusedResize, ...]()
         if starting:
             begin = self._with_cpu(pod, {name: boost.boosted for name, boost in starting.items()})
             if begin.resize is not None:
                 return msgspec.structs.replace(begin, state="waiting", starts=True)
-            present = present_sizes(pod)
+            present = actual(pod)
             has_all = all(
                 differing(present.get(name, NOTHING), boost.boosted) == NOTHING
                 for name, boost in starting.items()
@@ -164,15 +165,15 @@ class PodComparison(NamedTuple):
 
     def end_of_boosts(self, pod: Pod) -> PodState | None:
         """Returns the state with the resize that ends all boosts of a pod; None if it has none."""
-        on = self.boosts.on(pod, _spec_sizes(pod), self.context.clock)
+        on = self.boosts.on(pod, specified(pod), self.context.clock)
         return self._with_cpu(pod, on) if on else self._end_under_way(pod, ())
 
     def _end_under_way(self, pod: Pod, starting: Collection[str]) -> PodState | None:
         """Returns the state of a pod whose spec contains the end of a boost that the container still has; None if there
         is none. The kubelet allocates a resize as a whole. If another part of it waits, that part is set back first.
         """
-        spec, present = _spec_sizes(pod), present_sizes(pod)
-        gaps = _gaps(present, spec)
+        spec, present = specified(pod), actual(pod)
+        gaps = self._gaps(pod, present, spec)
         ending = {
             name
             for name in self.boosts.boosted_in(present)
@@ -207,8 +208,8 @@ class PodComparison(NamedTuple):
         return msgspec.structs.replace(state, is_stuck=True)
 
     def _state_of(self, pod: Pod) -> PodState:
-        spec, present = _spec_sizes(pod), present_sizes(pod)
-        gaps = _gaps(present, spec)
+        spec, present = specified(pod), actual(pod)
+        gaps = self._gaps(pod, present, spec)
         used = None if gaps else self._memory_used(pod)
         due = self._due_changes(pod, spec, used)
         if used is not None and moved(spec, due)[0]:
@@ -225,6 +226,15 @@ class PodComparison(NamedTuple):
             if state.state != "infeasible" or not gaps or fresh(pod, RESIZE_PENDING) is not None:
                 return state  # otherwise it is judged once it has the rest
         return self._state_under_way(pod, restarts)
+
+    def _gaps(self, pod: Pod, present: ContainerSizes, wanted: ContainerSizes) -> ContainerSizes:
+        """Returns, for each container, the part of the spec's size that it does not have yet. A container that has not
+        started yet starts with the spec's size. Sidecars count only if HVPA resizes them for their start."""
+        gaps = {
+            name: differing(present[name], size) for name, size in wanted.items() if present[name] != size
+        }
+        others = {one.name for one in pod.spec.init_containers if one.name not in self.boosts.known}
+        return {name: gap for name, gap in gaps.items() if gap != NOTHING and name not in others}
 
     def _state_at_rest(self, pod: Pod, spec: ContainerSizes, used: Mapping[str, int]) -> PodState:
         """Returns the state of a pod that has the resources of its spec. It is not resized further while it uses this
@@ -437,8 +447,11 @@ def _of_start(state: PodState, refused: tuple[RefusedResize, ...] = ()) -> PodSt
 def _resize_body(pod: Pod, due: ContainerSizes) -> Mapping[str, object]:
     """Returns the body of a resize. Containers with the same resources share a text."""
     written = {id(change): changes(NOTHING, change) for change in due.values()}
-    containers = [{"name": name, "resources": written[id(due[name])]} for name in sorted(due)]
-    return {"metadata": {"uid": pod.metadata.uid}, "spec": {"containers": containers}}
+    sidecars, spec = {container.name for container in pod.spec.init_containers}, dict[str, list[object]]()
+    for name in sorted(due):
+        section = spec.setdefault("initContainers" if name in sidecars else "containers", [])
+        section.append({"name": name, "resources": written[id(due[name])]})
+    return {"metadata": {"uid": pod.metadata.uid}, "spec": spec}
 
 
 def _due_change(
@@ -468,9 +481,13 @@ def _due_change(
 
 
 def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
-    """Returns the QoS class of a pod whose containers have these sizes (`ComputePodQOS` in
+    """Returns the QoS class of a pod whose containers and native sidecars have these sizes (`ComputePodQOS` in
     pkg/apis/core/v1/helper/qos). If the pod has requests and limits of its own, only they count."""
-    others = {container.name: container.resources for container in pod.spec.init_containers}
+    others = {
+        container.name: container.resources
+        for container in pod.spec.init_containers
+        if container.restart_policy != "Always"
+    }
     whole = pod.spec.resources
     have = [*containers, *read_all(others).values()] if whole is None else read_all({"": whole}).values()
     if not any(any(size.requests.values()) or any(size.limits.values()) for size in have):
@@ -484,21 +501,24 @@ def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
     return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _gaps(present: ContainerSizes, wanted: ContainerSizes) -> ContainerSizes:
-    """Returns, for each container, the part of the spec's size that it does not have yet. A container that has not
-    started yet starts with the spec's size."""
-    gaps = {name: differing(present[name], size) for name, size in wanted.items() if present[name] != size}
-    return {name: gap for name, gap in gaps.items() if gap != NOTHING}
+def specified(pod: Pod) -> ContainerSizes:
+    """Returns the resources of each container and native sidecar from the pod's spec."""
+    return read_all({container.name: container.resources for container in lasting(pod.spec)})
 
 
-def _spec_sizes(pod: Pod) -> ContainerSizes:
-    return read_all({container.name: container.resources for container in pod.spec.containers})
+def actual(pod: Pod) -> ContainerSizes:
+    """Returns the resources of each container and native sidecar: as reported by the kubelet, otherwise from the pod's
+    spec."""
+    return read_all(reported(pod, lasting(pod.spec)))
 
 
 def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
     """Returns the resources whose requests in the pod's spec the kubelet has not raised yet, and those that it has not
     lowered yet."""
-    requests = {name: ResourceRequirements(size.requests, {}) for name, size in _spec_sizes(pod).items()}
+    requests = {
+        name: ResourceRequirements(size.requests, {})
+        for name, size in present_resources(pod.spec.containers).items()
+    }
     return moved(present_sizes(pod), requests)
 
 
@@ -516,7 +536,7 @@ def _restarting_containers(pod: Pod, changed: ContainerSizes) -> set[str]:
     """Returns the containers that restart when these resources change."""
     return {
         container.name
-        for container in pod.spec.containers
+        for container in lasting(pod.spec)
         if (change := changed.get(container.name)) is not None
         and any(map(container.restarts_for, change.requests.keys() | change.limits.keys()))
     }

@@ -19,10 +19,11 @@ from hvpa.core.actuation.desired import ContainerSizes, moved, size_of_new_pods,
 from hvpa.core.actuation.pod import (
     PodComparison,
     PodState,
+    actual,
     is_ready,
     own_pods,
-    present_sizes,
     ran_out_of_memory,
+    specified,
 )
 from hvpa.core.actuation.startup import Boosts, creation_refused
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, Hold, first_hold
@@ -110,8 +111,7 @@ def _sizes_had(observation: ObservedState) -> list[ContainerSizes]:
     """Returns the sizes that pods have by their spec and by their kubelet, and those that new pods are created with."""
     pods = own_pods(observation)
     entries = [sizes_in(entry) for _, entry in observation.creation_sizes or ()]
-    specs = [present_resources(pod.spec.containers) for pod in pods]
-    return [*specs, *map(present_sizes, pods), *entries]
+    return [*map(specified, pods), *map(actual, pods), *entries]
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
@@ -230,7 +230,10 @@ def _without_boost(observation: ObservedState, boosts: Boosts, states: Sequence[
     """Returns why starts have no boost; empty if all have it."""
     pods = [msgspec.structs.replace(state, why=state.no_boost) for state in states if state.no_boost]
     reasons = [*boosts.left_out, _first_reason(pods)]
-    if boosts.by_container and observation.target is not None and creation_refused(observation.target):
+    if boosts.first and observation.creation_sizes is None:
+        reasons.append("init containers get it by the policy for sizes at creation, which is not installed")
+    gives = boosts.by_container or boosts.first
+    if gives and observation.target is not None and creation_refused(observation.target):
         reasons.append("new pods are refused, so they are created without it")
     why = "; ".join(filter(None, reasons))
     return f"no startup boost: {why}" if why else ""

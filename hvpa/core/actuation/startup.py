@@ -23,12 +23,13 @@ from hvpa.api.objects.read_models import (
     Container,
     Pod,
     PodCondition,
+    PodSpec,
     Vpa,
     Workload,
     condition,
     policies_by_name,
 )
-from hvpa.api.values.quantity import CPU, MEMORY, readable_resource
+from hvpa.api.values.quantity import CPU, MEMORY, RESOURCES, readable_resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, recorded
 from hvpa.core.actuation.kubelet import only
 from hvpa.core.model import LargestNode, ObservedState, ResourceRequirements
@@ -38,7 +39,7 @@ from hvpa.core.values.tuning import FAILED_FOR, STARTED_WITHIN
 from hvpa.core.workload.containers import amount, policies, present_resources, read_all, wire
 from hvpa.core.workload.rollout import REPLICA_FAILURE, is_living
 from hvpa.core.workload.stuck import UNSCHEDULABLE
-from hvpa.recommend.hpa.pods import sidecars
+from hvpa.recommend.hpa.pods import lasting, sidecars
 
 MOST_VARIANTS: Final = 40
 """Maximum number of boosts in the status."""
@@ -63,9 +64,11 @@ class Boost(NamedTuple):
             return False
         if status.start_time is None:
             return True
-        own = next((one for one in status.container_statuses if one.name == entry.container), None)
+        containers = status.container_statuses
+        every = (*containers, *status.init_container_statuses)
+        own = next((one for one in every if one.name == entry.container), None)
         begun = status.start_time
-        if not any(container.restart_count for container in status.container_statuses):
+        if not any(one.restart_count for one in (*containers, own) if one is not None):
             runs = None if own is None or own.state.running is None else own.state.running.started_at
             begun = runs or status.running_since or begun
         if clock.is_ahead(begun):
@@ -91,6 +94,9 @@ class Boosts(NamedTuple):
     """The usual CPU of these containers."""
     undecided: Set[str] = frozenset()
     """Those whose CPU HVPA has not decided, so that nothing else would take a boost back."""
+    first: Mapping[str, ResourceRequirements] = {}
+    """Limits of new pods' init containers. These boosts need no end: the init container ends. Requests stay, because
+    Kubernetes counts those of an init container for as long as the pod lives."""
     left_out: tuple[str, ...] = ()
     """Why containers get no boost, in words."""
 
@@ -125,7 +131,8 @@ class Boosts(NamedTuple):
 
     def at_creation(self, sizes: ContainerSizes) -> ContainerSizes:
         """Returns these sizes of new pods with the boosts."""
-        return with_cpu(sizes, {name: boost.boosted for name, boost in self.by_container.items()})
+        boosted = {name: boost.boosted for name, boost in self.by_container.items()}
+        return with_cpu(sizes, {**boosted, **self.first})
 
     def is_young(self, pod: Pod, clock: Clock) -> bool:
         """Whether the pod, or a container of it, is so young that its CPU may be a boost. Containers may run long
@@ -157,7 +164,8 @@ class Boosts(NamedTuple):
         boosted = self.boosted_in(sizes)
         undecided = {name: only(sizes[name], {MEMORY}) for name in boosted if name in self.undecided}
         decided = {name: self.usual[name] for name in boosted if name not in self.undecided}
-        return {**with_cpu(sizes, decided), **undecided}
+        usual = {**with_cpu(sizes, decided), **undecided}
+        return {name: size for name, size in usual.items() if name not in self.first}
 
 
 _NO_BOOSTS: Final = Boosts()
@@ -204,19 +212,27 @@ def _ratio(pairs: Sequence[tuple[Pod, Pod]]) -> Fraction:
 
 def _requested(pod: Pod) -> int:
     """Returns the CPU that the containers of a pod request together, in millicores."""
-    sizes = present_resources(pod.spec.containers).values()
+    sizes = _sizes(pod.spec).values()
     return sum(size.requests.get(CPU, size.limits.get(CPU, 0)) for size in sizes)
 
 
+def _sizes(pod: PodSpec) -> Mapping[str, ResourceRequirements]:
+    """Returns CPU and memory of all containers and native sidecars of a pod or pod template."""
+    containers = present_resources(pod.containers)
+    if not pod.init_containers:
+        return containers
+    return {**containers, **read_all({one.name: one.resources for one in sidecars(pod)})}
+
+
 def _unboosted(clock: Clock, pod: Pod, boosts: Boosts) -> Pod:
-    sizes = present_resources(pod.spec.containers)
+    sizes = _sizes(pod.spec)
     usual = boosts.without(pod, sizes, clock)
     if usual is sizes:
         return pod
 
     def counted(container: Container) -> Container:
-        size = usual[container.name]
-        if size == sizes[container.name]:
+        size = usual.get(container.name)
+        if size is None or size == sizes[container.name]:
             return container
         resources = structs.replace(
             container.resources,
@@ -225,8 +241,14 @@ def _unboosted(clock: Clock, pod: Pod, boosts: Boosts) -> Pod:
         )
         return structs.replace(container, resources=resources)
 
+    containers, first = pod.spec.containers, pod.spec.init_containers
     return structs.replace(
-        pod, spec=structs.replace(pod.spec, containers=[counted(one) for one in pod.spec.containers])
+        pod,
+        spec=structs.replace(
+            pod.spec,
+            containers=[counted(one) for one in containers],
+            init_containers=[counted(one) for one in first],
+        ),
     )
 
 
@@ -255,26 +277,30 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
     if not (spec.startup_boost or earlier):
         return _NO_BOOSTS
     pod = workload.spec.template.spec
-    template = {container.name: container for container in pod.containers}
-    present = {
-        name: by_section(or_, size, sizes.get(name, NOTHING))
-        for name, size in present_resources(pod.containers).items()
-    }
+    template = {container.name: container for container in lasting(pod)}
+    present = {name: by_section(or_, size, sizes.get(name, NOTHING)) for name, size in _sizes(pod).items()}
     policy = policies_by_name(() if vpa is None else policies(spec, vpa))
-    limits, room = (
-        _limits_of_others(template, pods),
-        _room({**present_resources(sidecars(pod)), **present}, node),
-    )
-    boosts, left_out = dict[str, Boost](), list[str]()
+    limits, room = _limits_of_others(template, pods), _room(present, node)
+    ending = {
+        container.name: container for container in pod.init_containers if container.name not in template
+    }
+    why = "the pod template has CPU of its own" if pod.resources is not None else ""
+    boosts, first, left_out = dict[str, Boost](), dict[str, ResourceRequirements](), list[str]()
     for entry in spec.startup_boost:
         name = entry.container
+        if name in ending:
+            limited = why or _limited(entry, ending[name])
+            if isinstance(limited, str):
+                left_out.append(f"init container {name}: {limited}")
+            else:
+                first[name] = limited
+            continue
         if name not in template:
             left_out.append(f"the pod template has no container {name}")
             continue
         usual = _usual(present[name])
         scales_limit = policy(name).controlled_values != "RequestsOnly"
         most = min(limits.get(name, LARGEST), usual.requests[CPU] + room)
-        why = "the pod template has CPU of its own" if pod.resources is not None else ""
         boosted = why or _boosted(entry, usual, template[name], most, scales_limit=scales_limit)
         if isinstance(boosted, str):
             left_out.append(f"container {name}: {boosted}")
@@ -287,7 +313,7 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
             known[name].append(size)
     usual_cpu = {name: _usual(present[name]) for name in known if name in present}
     undecided = frozenset(name for name in known if CPU not in sizes.get(name, NOTHING).requests)
-    return Boosts(boosts, known, usual_cpu, undecided, tuple(left_out))
+    return Boosts(boosts, known, usual_cpu, undecided, first, tuple(left_out))
 
 
 def _room(present: ContainerSizes, node: LargestNode | None) -> int:
@@ -306,7 +332,7 @@ def _limits_of_others(template: Mapping[str, Container], pods: Iterable[Pod]) ->
     template has none."""
     limits: dict[str, int] = {}
     for pod in pods:
-        for container in pod.spec.containers if is_living(pod) else ():
+        for container in lasting(pod.spec) if is_living(pod) else ():
             own = template.get(container.name)
             limit = amount(container.resources.limits, CPU)
             if own is not None and limit is not None and CPU not in own.resources.limits:
@@ -343,6 +369,22 @@ def _boosted(
     if limit is not None and scales_limit:
         limit = min(LARGEST, ceil_div(limit * boosted, request))
     return _cpu(boosted, limit)
+
+
+def _limited(entry: StartupBoost, container: Container) -> ResourceRequirements | str:
+    """Returns the limit of an init container with its boost, or why it has none. Example: 100m with a limit of 200m and
+    factor 3 become 100m with a limit of 600m."""
+    size = read_all({"": container.resources})[""]
+    limits, limit = size.limits, size.limits.get(CPU)
+    if limit is None:
+        return "it has no CPU limit, so it may use all CPU that is left"
+    if all(of in limits and size.requests.get(of, limits[of]) == limits[of] for of in RESOURCES):
+        return "a larger limit would change the pod's QoS class"
+    boosted = min(entry.cpu.of(limit), LARGEST)
+    if boosted <= limit:
+        wanted, now = [readable_resource(CPU, cpu) for cpu in (boosted, limit)]
+        return f"a boost to {wanted} CPU is not more than its limit, {now} CPU"
+    return ResourceRequirements({}, {CPU: boosted})
 
 
 def _usual(size: ResourceRequirements) -> ResourceRequirements:

@@ -210,7 +210,11 @@ class RequestsAxis:
                 self.observation.vertical.refused, self.clock, item.current, wanted, item.key
             ),
             rolled_back_until=rolled_back_until(
-                self.observation.status.rolled_back, self.clock, wanted, item.key
+                self.observation.status.rolled_back,
+                self.clock,
+                wanted,
+                item.key,
+                only_in_place=self.context.spec.strategy.type == "InPlace",
             ),
             unapproved_until=None
             if self._approved is None

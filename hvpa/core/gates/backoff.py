@@ -22,6 +22,7 @@ from hvpa.core.values.tuning import (
     REFUSAL_WAIT,
     ROLLBACK_WAIT,
 )
+from hvpa.core.workload.nodes import never_resized
 
 
 # --- changes that another client undid: the first time, HVPA repeats them at once -----------------------------------
@@ -122,15 +123,20 @@ def without_written(record: Refusal | None, written: Set[ResourceKey]) -> Refusa
 
 # --- sizes that failed in a trial ------------------------------------------------------------------------------------
 def rolled_back_until(
-    record: RolledBack | None, clock: Clock, wanted: int, key: ResourceKey
+    record: RolledBack | None, clock: Clock, wanted: int, key: ResourceKey, *, only_in_place: bool
 ) -> dt.datetime | None:
     """Returns when a request of this size is tried again; None unless it covers at least 90 percent of a failed change.
+    If the nodes resize this resource of no pod, all sizes wait while pods are resized `only_in_place`, and none
+    otherwise.
 
     Example: a change from 1 core to 600m failed. Requests up to 640m (a tenth of the way back) wait, 650m does not.
     """
-    if record is None or not any(
+    if record is None:
+        return None
+    is_never = never_resized(record.message) == key.resource
+    if not any(
         (change.container, change.resource) == key
-        and _covered_share(change.previous, change.failed, wanted) >= ALIKE
+        and (only_in_place if is_never else _covered_share(change.previous, change.failed, wanted) >= ALIKE)
         for change in record.changes
     ):
         return None

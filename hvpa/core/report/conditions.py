@@ -28,6 +28,7 @@ from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
 from hvpa.core.workload.governed import cut_short, limits_of_memory
 from hvpa.core.workload.managers import manager_of
+from hvpa.core.workload.nodes import never_resized
 from hvpa.core.workload.rollout import (
     PROGRESSING,
     REPLICA_FAILURE,
@@ -53,6 +54,8 @@ VPA_INACTIVE: Final = "VpaInactive"
 """A VPA is configured, but its recommendation is not used."""
 NOT_RESIZED: Final = "PodsNotResized"
 """Pods can't have the desired size, or did not get it in time (spec.updateStrategy)."""
+NODE_FORBIDS: Final = "NodeForbidsResize"
+"""A setting of the node forbids to resize CPU or memory of such pods: a static CPU or memory manager, or swap."""
 NOT_PERMITTED: Final = "NotPermitted"
 """The operator has no right to patch the workload, as in `config/in-place`."""
 _NO_RIGHT: Final = "cannot patch resource"
@@ -340,7 +343,8 @@ def _obstacles(
     if observation.spec.mode == "Review" and (invalid := approved(observation.metadata.annotations).problem):
         yield invalid
     if decided.resizing is not None and decided.resizing.stuck:
-        yield Finding(NOT_RESIZED, decided.resizing.stuck)
+        stuck = decided.resizing.stuck
+        yield Finding(NOT_RESIZED if never_resized(stuck) is None else NODE_FORBIDS, stuck)
 
 
 # --- the workload's own failures -------------------------------------------------------------------------------------

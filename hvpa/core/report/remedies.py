@@ -53,6 +53,10 @@ REMEDIES: Final[Mapping[str, str]] = {
     "PodsNotResized": "Lower maxAllowed, or wait: HVPA replaces the pods after the current rollout, within a "
     "maintenance window if the change requires it",
     "PodsNotResized, InPlace": "Lower maxAllowed, or set spec.updateStrategy.type to InPlaceOrRollout",
+    "NodeForbidsResize": "Wait: HVPA replaces the pods after the current rollout, within a maintenance window if the "
+    "change requires it",
+    "NodeForbidsResize, InPlace": "Set spec.updateStrategy.type to InPlaceOrRollout, or run the pods on nodes without "
+    "the setting that the message names",
     "PodsNotReplaced": "Delete the pods one by one, set updateStrategy RollingUpdate with partition 0, or set "
     "spec.updateStrategy.type of the Hvpa to InPlace",
     "OutOfMemory": "Raise the bound that the message names, or look for a memory leak",
@@ -105,6 +109,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "Starving": "Open the gate that the message names, so that HVPA can raise the memory request",
     "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed to exclude "
     "the size",
+    "RolledBack, InPlace": "Remove the cause that the message names, set minAllowed or maxAllowed to exclude the size, "
+    "or set spec.updateStrategy.type to InPlaceOrRollout if only new pods can have it",
     # Paused, Contested
     "Paused": "Run `hvpa resume NAME` when the incident is over, or set spec.mode to Apply",
     "SetBack": "With Argo CD, set ignoreDifferences for these fields and RespectIgnoreDifferences=true",

@@ -49,7 +49,17 @@ class Remark:
 def review(spec: HvpaSpec) -> tuple[Remark, ...]:
     """Return the remarks on a spec: first on its settings, then on settings without effect."""
     parts = (_recommenders, _target, _replicas, _interval_bounds, _interval_holes)
-    effects = (_low_targets, _no_end, _one_axis_only, _utilization, _windows, _floors, _forecast, _long_waits)
+    effects = (
+        _low_targets,
+        _no_end,
+        _one_axis_only,
+        _utilization,
+        _windows,
+        _floors,
+        _forecast,
+        _long_waits,
+        _costs,
+    )
     return tuple(remark for check in (*parts, *effects) for remark in check(spec))
 
 
@@ -324,6 +334,19 @@ def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:
             f"HVPA adds no replica for {format_duration(wait)} after each change of the number of replicas, at any"
             " load",
             "use minutes at most; to keep replicas longer, set scaleDown.stabilizationDuration",
+        )
+
+
+def _costs(spec: HvpaSpec) -> Iterator[Remark]:
+    path, kind = "spec.updateStrategy.podDeletionCost", spec.target_ref.kind
+    if spec.strategy.pod_deletion_cost == "Never":
+        return
+    if not spec.strategy.in_place:
+        why = "has no effect: with updateStrategy.type Rollout all pods get the same size"
+        yield Remark(path, why, "set type: InPlaceOrRollout or InPlace, or remove podDeletionCost")
+    elif kind in ("StatefulSet", "DaemonSet"):
+        yield Remark(
+            path, f"has no effect: a {kind} does not choose pods by their cost", "remove podDeletionCost"
         )
 
 

@@ -159,13 +159,16 @@ def texts(resources: Resources | RecommendedContainer) -> Texts:
     return requests.get(CPU), requests.get(MEMORY), limits.get(CPU), limits.get(MEMORY)
 
 
-def reported(pod: Pod) -> dict[str, Resources]:
-    """Returns the resources of a pod's containers as reported by the kubelet, which differ from its spec during a
-    resize. Without a report, the result has the same object as the spec."""
-    statuses = {status.name: status.resources for status in pod.status.container_statuses}
+def reported(pod: Pod, containers: Sequence[Container] | None = None) -> dict[str, Resources]:
+    """Returns the resources of a pod's containers (or of these, which may be native sidecars) as reported by the
+    kubelet, which differ from its spec during a resize. Without a report, the result has the same object as the spec.
+    """
+    status = pod.status
+    statuses = (*status.container_statuses, *status.init_container_statuses)
+    known = {entry.name: entry.resources for entry in statuses}
     return {
-        container.name: statuses.get(container.name) or container.resources
-        for container in pod.spec.containers
+        container.name: known.get(container.name) or container.resources
+        for container in (pod.spec.containers if containers is None else containers)
     }
 
 

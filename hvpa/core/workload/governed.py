@@ -28,7 +28,7 @@ from hvpa.core.workload.containers import (
     present_resources,
 )
 from hvpa.core.workload.runtimes import least_memory, read_at_start
-from hvpa.recommend.hpa.pods import sidecars
+from hvpa.recommend.hpa.pods import lasting
 
 
 def governed(observation: ScalableState) -> tuple[ContainerResource, ...]:
@@ -185,7 +185,7 @@ def _room_in_pod(
     # A missing request is equal to the limit, as in Kubernetes.
     requested = {
         container.name: amount(container.resources.limits | container.resources.requests, resource) or 0
-        for container in (*pod.containers, *sidecars(pod))
+        for container in lasting(pod)
     }
     taken, rooms = sum(requested.values()), []
     own = {} if pod.resources is None else pod.resources.limits | pod.resources.requests

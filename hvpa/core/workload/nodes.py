@@ -1,4 +1,5 @@
-"""The largest node that a workload's pods may use (`spec.vpa.maxAllowed: LargestNode`).
+"""What nodes allow: the largest node that a workload's pods may use (`spec.vpa.maxAllowed: LargestNode`), and nodes
+that resize no CPU or no memory.
 
 The rules are the scheduler's for required node selectors, required node affinity and taints (pkg/scheduler/framework/
 plugins/nodeaffinity and tainttoleration, and component-helpers/scheduling/corev1). HVPA does not evaluate pods on the
@@ -23,6 +24,13 @@ from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import LargestNode
 from hvpa.core.workload.containers import amounts
 
+NODE_RULES: Final[Mapping[str, Resource]] = {
+    'alongside CPU Manager policy "static"': "cpu",
+    'alongside Memory Manager policy "Static"': "memory",
+    "In-place resize of containers with swap is not supported": "memory",
+}
+"""Refusals of a kubelet that no size of the resource avoids, by a part of its message (pkg/kubelet/allocation). With
+swap, it refuses another memory request unless that restarts the container."""
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}\Z", re.ASCII)
 _EXCLUDES: Final = ("NoSchedule", "NoExecute")
 _FOR_A_TIME: Final = (
@@ -32,6 +40,12 @@ _FOR_A_TIME: Final = (
     "karpenter.sh/disrupted",
 )
 """Beginnings of taints that a node has for a time only, such as `unschedulable` while it is drained."""
+
+
+def never_resized(message: str) -> Resource | None:
+    """Returns the resource of which a kubelet resizes nothing, by its message (`NODE_RULES`); None if another size may
+    be possible."""
+    return next((resource for part, resource in NODE_RULES.items() if part in message), None)
 
 
 def largest_node(nodes: Iterable[Node], pod: TemplateSpec) -> LargestNode:

@@ -23,7 +23,7 @@ from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.starving import starving_containers
 from hvpa.core.workload.stuck import stuck_pods
 from hvpa.recommend.hpa.inputs import HpaSettings, MetricsError
-from hvpa.recommend.hpa.pods import request_of, sidecars
+from hvpa.recommend.hpa.pods import lasting, request_of
 
 T = TypeVar("T")
 
@@ -310,11 +310,7 @@ def _template_differences(pods: Iterable[Pod], template: Sequence[Container]) ->
     return {
         "living": len(living),
         "containers": frozenset(
-            [
-                container.name
-                for pod in specs.values()
-                for container in (*pod.spec.containers, *sidecars(pod.spec))
-            ]
+            [container.name for pod in specs.values() for container in lasting(pod.spec)]
         ),
         "unlike": {keys(differences): counts[differences] for differences in counts if any(differences)}
         or _NOTHING,
@@ -414,7 +410,7 @@ class _OfSpec(NamedTuple):
 def _of_spec(pod: Pod, known: dict[Texts, Mapping[Resource, int]]) -> _OfSpec:
     """`known`: requests by their texts, so that each text is parsed once."""
     sizes: dict[str, Mapping[Resource, int]] = {}
-    for container in (*pod.spec.containers, *sidecars(pod.spec)):
+    for container in lasting(pod.spec):
         key = texts(container.resources)
         if key not in known:
             known[key] = amounts(container.resources.limits | container.resources.requests)

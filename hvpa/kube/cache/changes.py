@@ -79,9 +79,10 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
     if pod is None:
         return None
     status = pod.status
+    containers = (*status.container_statuses, *status.init_container_statuses)
     ended = [
         (container.name, container.state, container.last_state)
-        for container in (*status.container_statuses, *status.init_container_statuses)
+        for container in containers
         if container.state.terminated is not None
         or container.last_state.terminated is not None
         or container.state.waiting is not None
@@ -106,7 +107,7 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         unscheduled,
         pod.spec,
         status.running_since,
-        [(container.started, container.resources) for container in status.container_statuses],
+        [(container.started, container.resources) for container in containers],
         [
             pod_condition
             for pod_condition in status.conditions

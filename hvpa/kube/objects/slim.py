@@ -42,6 +42,7 @@ from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE
 from hvpa.core.workload.runtimes import told
 from hvpa.core.workload.stuck import LONGEST, is_starting
 from hvpa.kube.objects.interning import share, text
+from hvpa.recommend.hpa.pods import sidecars
 
 OWN_ANNOTATIONS: Final = "hvpa.autoscaling.k8s.io/"
 """Prefix of the annotations that are read from workloads; others are dropped."""
@@ -121,7 +122,7 @@ def slim_workload(workload: Workload) -> Workload:
 
 def slim_pod(pod: Pod) -> Pod:
     """Keep a pod's controller, deletion cost, times of its start and readiness, terminated or failing containers,
-    scheduling failure, and resize state.
+    native sidecars, scheduling failure, and resize state.
 
     A failed pod keeps all conditions: their times show when it ended.
     """
@@ -141,9 +142,15 @@ def slim_pod(pod: Pod) -> Pod:
     _set(status, "kept_running_since", status.running_since)
     is_ready = any(entry.type == "Ready" and entry.status == "True" for entry in status.conditions)
     containers = [_slim_container(container, is_ready) for container in status.container_statuses]
-    first = [_slim_container(container, True) for container in status.init_container_statuses]
+    lasting = {container.name for container in sidecars(pod.spec)}
     first = [
-        container for container in first if container.state.waiting is not None or container.restart_count > 0
+        _slim_container(container, is_ready or container.name not in lasting)
+        for container in status.init_container_statuses
+    ]
+    first = [
+        container
+        for container in first
+        if container.state.waiting is not None or container.restart_count > 0 or container.name in lasting
     ]
     _set(status, "container_statuses", share(containers, "containers"))
     _set(status, "init_container_statuses", share(first, "containers"))

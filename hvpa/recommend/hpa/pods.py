@@ -104,7 +104,7 @@ def request_of(pod: Pod, container: str, resource: str) -> int:
     if whole is not None and whole.requests and not container:
         return _pod_level(pod, whole.requests, resource)
     request = 0
-    for candidate in (*pod.spec.containers, *sidecars(pod.spec)):
+    for candidate in lasting(pod.spec):
         if container and candidate.name != container:
             continue
         quantity = candidate.resources.requests.get(resource)
@@ -117,6 +117,11 @@ def request_of(pod: Pod, container: str, resource: str) -> int:
     if container:
         raise MetricsError(f"container {container} not found in Pod {pod.metadata.name}")
     return request
+
+
+def lasting(spec: PodSpec) -> Sequence[Container]:
+    """Returns the containers that run until the pod ends: its containers and native sidecars."""
+    return [*spec.containers, *sidecars(spec)] if spec.init_containers else spec.containers
 
 
 def sidecars(spec: PodSpec) -> list[Container]:

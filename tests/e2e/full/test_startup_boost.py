@@ -12,6 +12,7 @@ from localcluster.workloads import samples
 from localcluster.workloads.load import await_pods, is_ready
 from localcluster.workloads.real_pods import Versions, asked
 from tests.e2e.full import objects, recommended
+from tests.e2e.full.creation import created_now
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.usefixtures("operator")]
 WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
@@ -43,12 +44,9 @@ def start(api: KubeApi, namespace: str, cpu: str = "600m") -> None:
 
 
 def is_in_force(api: KubeApi, namespace: str, cpu: str) -> bool:
-    """Whether the entry would apply to a new pod now: the API server's policies look at a copy."""
-    owned = {key: pods(api, namespace)[0]["metadata"][key] for key in ("labels", "ownerReferences")}
-    spec = api.get("Deployment", "web", namespace)["spec"]["template"]["spec"]
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**owned, "name": "tried"}, "spec": spec}
+    """Whether the entry would apply to a new pod now."""
     try:
-        created = api.raw("POST", f"{api.path('Pod', namespace)}?dryRun=All", pod)
+        created = created_now(api, namespace, "web")
     except ApiError as error:
         return "exceeded quota" in str(error)  # it has room for a pod without a boost
     return bool(asked(created)["requests"]["cpu"] == cpu)

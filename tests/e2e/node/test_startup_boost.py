@@ -18,9 +18,9 @@ from localcluster.workloads import runtimes
 from localcluster.workloads.load import await_pods, is_ready
 from localcluster.workloads.real_pods import RealPods, Versions, asked, condition, status
 from tests.e2e.full import objects, recommended
+from tests.e2e.full.creation import created_now
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
-TARGET: Final = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "jvm"}
 REQUESTS: Final = {"cpu": "100m", "memory": "256Mi"}
 LIMITS: Final = {"cpu": "200m", "memory": "512Mi"}
 SIZE: Final = {"requests": REQUESTS, "limits": LIMITS}
@@ -43,7 +43,7 @@ def test_a_jvm_starts_faster_and_then_has_its_size(
 ) -> None:
     api, namespace = pods.api, pods.namespace
     kubeconfig = install_operator_rbac(node_cluster, deployment=False)
-    recommended.vpa(api, namespace, "jvm", TARGET)
+    recommended.vpa(api, namespace, "jvm", target("jvm"))
     recommended.recommend_target(api, namespace, "jvm", cpu="100m")
     with Versions(node_cluster.kubeconfig, namespace) as seen, answers(pods) as answered:
         pods.deploy("jvm", REQUESTS, LIMITS, **runtimes.java(pods, cpu_seconds=WORK))
@@ -60,8 +60,7 @@ def test_a_jvm_starts_faster_and_then_has_its_size(
                     startupBoost=[{"container": "app", "cpu": {"factor": 5}, "atMost": "30s"}],
                 )
             )
-            wait_for(lambda: api.find("HvpaSizes", "hvpa", namespace), TIMEOUT, "an entry for new pods")
-            time.sleep(1)  # the API server's policies look at a copy
+            await_size_at_creation(pods, "jvm", BOOSTED)
             api.patch("Deployment", "jvm", namespace, {"spec": {"replicas": 2}})
             await_pods(api, namespace, "jvm")
             wait_for(lambda: sizes(pods) == [SIZE, SIZE], TIMEOUT, "two pods of their size")
@@ -92,12 +91,86 @@ def test_a_jvm_starts_faster_and_then_has_its_size(
     assert versions[second][-1]["metadata"]["generation"] == 2  # one resize
 
 
+MESH: Final = {"requests": {"cpu": "50m"}, "limits": {"cpu": "100m"}}
+MESH_BOOSTED: Final = {"requests": {"cpu": "200m"}, "limits": {"cpu": "400m"}}
+MIGRATION_BOOSTED: Final = {"requests": {"cpu": "50m"}, "limits": {"cpu": "400m"}}
+
+
+def test_sidecars_and_init_containers_have_more_cpu_for_the_start(
+    node_cluster: ControlPlane, pods: RealPods
+) -> None:
+    api, namespace = pods.api, pods.namespace
+    kubeconfig = install_operator_rbac(node_cluster, deployment=False)
+    recommended.vpa(api, namespace, "py", target("py"))
+    recommended.recommend_target(api, namespace, "py", cpu="100m")
+    pods.use("mesh")
+    inside = pods.spec("mesh", {})["containers"][0]
+    app = runtimes.python(pods)
+    app["readinessProbe"]["initialDelaySeconds"] = 5
+    ends = {**inside, "image": app["image"], "command": ["python3.11", "-c", "import time; time.sleep(3)"]}
+    first = [
+        {**ends, "name": "migrate", "resources": MESH},
+        {**inside, "name": "mesh", "resources": MESH, "restartPolicy": "Always"},
+    ]
+    with Versions(node_cluster.kubeconfig, namespace) as seen:
+        spec = {**pods.spec("py", REQUESTS, LIMITS, **app), "initContainers": first}
+        pods.deploy("py", REQUESTS, LIMITS, 0)
+        api.patch("Deployment", "py", namespace, {"spec": {"replicas": 1, "template": {"spec": spec}}})
+        await_pods(api, namespace, "py")
+        old = pods.only_pod("py")
+        with Operator(node_cluster, kubeconfig):
+            boosts = [{"container": one, "cpu": {"factor": 4}} for one in ("migrate", "mesh")]
+            strategy = {"type": "InPlace"}
+            own = {"hpa": {"deploy": False}, "vpa": {"name": "py"}, "updateStrategy": strategy}
+            api.create(objects.hvpa("py", namespace, **own, startupBoost=boosts))
+            await_size_at_creation(pods, "py", MESH_BOOSTED, ("initContainers", 1))
+            api.patch("Deployment", "py", namespace, {"spec": {"replicas": 2}})
+            await_pods(api, namespace, "py")
+            (new,) = {name(pod) for pod in listed(pods, "py")} - {old}
+            wait_for(
+                lambda: reported(pods.get(new), "mesh") == MESH, TIMEOUT, "the usual size of the sidecar"
+            )
+            ended = pods.get(new)
+        versions = [version for _, version in seen.of(new)]
+    api.delete("Hvpa", "py", namespace)
+    running = [version for version in versions if version.get("status", {}).get("initContainerStatuses")]
+    assert MESH_BOOSTED in [reported(version, "mesh") for version in running]
+    assert MIGRATION_BOOSTED in [reported(version, "migrate") for version in running]
+    assert ended["metadata"]["generation"] == 2  # one resize
+    assert [one["resources"] for one in ended["spec"]["initContainers"]] == [MIGRATION_BOOSTED, MESH]
+    assert {one["restartCount"] for one in ended["status"]["initContainerStatuses"]} == {0}
+
+
+def reported(pod: Json, container: str) -> Json:
+    """The resources that the kubelet reports of an init container."""
+    statuses = pod["status"]["initContainerStatuses"]
+    resources: Json = next(one for one in statuses if one["name"] == container).get("resources", {})
+    return resources
+
+
+def await_size_at_creation(
+    pods: RealPods, app: str, size: Json, place: tuple[str, int] = ("containers", 0)
+) -> None:
+    """Wait until new pods are created with this size of a container."""
+    section, index = place
+
+    def is_created() -> bool:
+        created = created_now(pods.api, pods.namespace, app)
+        return bool(created["spec"][section][index]["resources"] == size)
+
+    wait_for(is_created, TIMEOUT, "the size of new pods")
+
+
+def target(deployment: str) -> Json:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment}
+
+
 def name(pod: Json) -> str:
     return str(pod["metadata"]["name"])
 
 
-def listed(pods: RealPods) -> list[Json]:
-    found = pods.api.list("Pod", pods.namespace, "app=jvm")
+def listed(pods: RealPods, app: str = "jvm") -> list[Json]:
+    found = pods.api.list("Pod", pods.namespace, f"app={app}")
     return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 

@@ -54,4 +54,11 @@ def test_the_operator_raises_memory_although_cpu_is_refused(
         name = pods.only_pod("web")
         pods.use("web", 280, 95)
         wait_for(lambda: pods.cgroup(name).limit > 104 * MIB, 120, "it has more memory")
+        wait_for(lambda: "only new pods get another CPU size" in rolled_back(pods), 120, "CPU is given up")
     assert pods.cgroup(name).shares == 204  # of 200m: the kubelet refuses more
+
+
+def rolled_back(pods: RealPods) -> str:
+    """Why a size was rolled back, by the status."""
+    status = pods.api.get("Hvpa", "web", pods.namespace).get("status", {})
+    return str(status.get("rolledBack", {}).get("message", ""))

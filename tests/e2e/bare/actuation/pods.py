@@ -27,8 +27,14 @@ class Pods:
             self.api.patch_status("Node", "node", None, {"capacity": room, "allocatable": room})
 
     def start(self, name: str, **changes: Any) -> str:
-        """A pod of the workload that runs and is ready, with its template and `changes` to its spec. As from the real
-        controllers, a pod of a Deployment or Rollout is one of its ReplicaSet's."""
+        """A pod as from `begin` that runs and is ready."""
+        pod = self.begin(name, **changes)
+        self.run(pod)
+        return pod
+
+    def begin(self, name: str, **changes: Any) -> str:
+        """A new pod of the workload, with its template and `changes` to its spec. As from the real controllers, a pod
+        of a Deployment or Rollout is one of its ReplicaSet's."""
         scenario = self.scenario
         workload = scenario.target
         template = workload["spec"]["template"]
@@ -52,10 +58,13 @@ class Pods:
         }
         spec = merged(merged(template["spec"], {"nodeName": "node"}), changes)
         made = self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-        pod = str(made["metadata"]["name"])
-        self.api.patch_status("Pod", pod, scenario.namespace, {"phase": "Running", "conditions": [_READY]})
+        return str(made["metadata"]["name"])
+
+    def run(self, pod: str, **status: Any) -> None:
+        """The kubelet: the pod runs and is ready, with these further fields of its status."""
+        started = {"phase": "Running", "conditions": [_READY], **status}
+        self.api.patch_status("Pod", pod, self.scenario.namespace, started)
         self.resize(pod)
-        return pod
 
     def get(self, pod: str) -> Json:
         """The pod."""
@@ -107,8 +116,10 @@ class Pods:
         status = {"containerStatuses": statuses, "conditions": [_READY]}
         self.api.patch_status("Pod", pod, self.scenario.namespace, status)
 
-    def report(self, pod: str, kind: str, reason: str, message: str) -> None:
-        """The kubelet: a condition of a resize that does not get on."""
+    def report(self, pod: str, kind: str, reason: str, message: str, *, of_now: bool = False) -> None:
+        """The kubelet: a condition of a resize that does not get on; `of_now`: of the pod's present spec alone."""
         pod_condition = condition(kind, "True", reason)
         pod_condition["message"] = message
+        if of_now:
+            pod_condition["observedGeneration"] = self.get(pod)["metadata"]["generation"]
         self.api.patch_status("Pod", pod, self.scenario.namespace, {"conditions": [_READY, pod_condition]})

@@ -261,3 +261,45 @@ def refused_resizes(case: Case, message: str) -> Iterator[None]:
     finally:
         for kind in reversed(KINDS):
             api.delete(f"{GROUP}/{kind}", name)
+
+
+NO_CPU = f"{STATIC}: on such a node, only new pods get another CPU size"
+NO_MEMORY = "In-place resize of containers with swap is not supported"
+
+
+def test_a_node_that_resizes_no_cpu_is_named(case: Case) -> None:
+    """The pod of another node keeps the size."""
+    first, second = case.names
+    case.recommend()
+    case.have(first, second, **DECIDED)
+    case.pods.report(first, "PodResizePending", "Infeasible", STATIC, of_now=True)
+    case.pods.resize(second)
+    case.have(first, cpu=OLD["cpu"], memory=DECIDED["memory"])
+    case.pods.resize(first)
+    condition = case.one.await_condition("Ready", "False", "NodeForbidsResize")
+    assert condition["message"] == f"pod {first}: {NO_CPU}"
+
+
+def test_a_node_that_resizes_no_cpu_gets_no_other_cpu_size(case: Case) -> None:
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    for name in case.names:
+        case.pods.report(name, "PodResizePending", "Infeasible", STATIC, of_now=True)
+    case.have(*case.names, cpu=OLD["cpu"], memory=DECIDED["memory"])
+    for name in case.names:
+        case.pods.resize(name)
+    case.one.soon(lambda: NO_CPU in case.one.status.get("rolledBack", {}).get("message", ""), "the rollback")
+    case.one.vpa_recommends(cpu="650m", memory="700M")
+    case.have(*case.names, cpu=OLD["cpu"], memory="700M")
+    case.one.await_blocked("RolledBack", "vertical", "up")
+
+
+def test_with_swap_cpu_is_resized_and_pods_are_replaced_for_their_memory(falling: Case) -> None:
+    falling.recommend()
+    falling.have(*falling.names, **DECIDED)
+    for name in falling.names:
+        falling.pods.report(name, "PodResizePending", "Infeasible", f"{NO_MEMORY}.", of_now=True)
+    falling.have(*falling.names, cpu=DECIDED["cpu"], memory=OLD["memory"])
+    for name in falling.names:
+        falling.pods.resize(name)
+    falling.one.await_requests(**DECIDED)

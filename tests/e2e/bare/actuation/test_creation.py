@@ -4,6 +4,7 @@ without that. Pods are created as their controllers create them. (A custom kind'
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import serves_mutating_policies
 from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.bare_manifests import ago
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_in_place import in_place
@@ -99,3 +101,53 @@ def test_a_new_pod_has_the_size_that_was_decided(new_scenario: NewScenario, kind
 
     scenario.soon(created, "a new pod of the size that was decided")
     assert scenario.resources()["requests"] == {"cpu": "500m", "memory": "500M"}
+
+
+@pytest.mark.usefixtures("operator")
+def test_sidecars_and_init_containers_are_created_with_more_cpu_and_sidecars_lose_it(
+    new_scenario: NewScenario,
+) -> None:
+    limited: Json = {"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}}
+    first = [
+        {"name": "migrate", "image": "app", "resources": limited},
+        {"name": "mesh", "image": "app", "resources": limited, "restartPolicy": "Always"},
+    ]
+    boosts: Any = [{"container": one, "cpu": {"factor": 3}} for one in ("migrate", "mesh")]
+    scenario = new_scenario(changes=in_place(startupBoost=boosts))
+    scenario.change_workload({"template": {"spec": {"initContainers": first}}})
+    pods, key = Pods(scenario), f"Deployment.apps/{scenario.name}"
+    entry = f"{scenario.name}; mesh 300m:600m :; migrate :600m :"
+    scenario.soon(lambda: entries(scenario).get(key) == entry, "an entry")
+
+    def has(migrate: Json, mesh: Json) -> bool:
+        inside = pods.get(f"{scenario.name}-0")["spec"]["initContainers"]
+        return [container["resources"] for container in inside] == [migrate, mesh]
+
+    migrating: Json = {"requests": {"cpu": "100m"}, "limits": {"cpu": "600m"}}
+    meshing: Json = {"requests": {"cpu": "300m"}, "limits": {"cpu": "600m"}}
+
+    def created() -> bool:
+        name, is_boosted = pods.begin("0"), has(migrating, meshing)
+        if not is_boosted:
+            scenario.api.delete("Pod", name, scenario.namespace, grace=0)
+        return is_boosted
+
+    scenario.soon(created, "a new pod with both boosts")
+    pods.run(f"{scenario.name}-0", startTime=ago(minutes=2))
+    scenario.soon(lambda: has(migrating, limited), "the sidecar's usual size")
+    scenario.soon(lambda: scenario.status["actuation"]["resized"] == "1/1", "the pod counts as resized")
+
+
+@pytest.mark.usefixtures("operator")
+def test_the_boosts_of_pods_end_with_their_hvpa(new_scenario: NewScenario) -> None:
+    boost = {"container": "app", "cpu": {"factor": 3}, "after": "1h", "atMost": "1h"}
+    own: Any = [boost]
+    scenario = new_scenario(changes=in_place(startupBoost=own))
+    pods = Pods(scenario)
+    name = pods.begin("0")
+    pods.run(name, startTime=ago(minutes=2))
+    scenario.soon(lambda: pods.spec(name)["requests"]["cpu"] == "1500m", "the boost")
+    pods.resize(name)
+    scenario.soon(lambda: scenario.status["actuation"].get("starting") == 1, "a pod that starts")
+    scenario.delete()
+    scenario.soon(lambda: pods.spec(name)["requests"]["cpu"] == "500m", "the usual size")

@@ -86,6 +86,10 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes pods and what their kubelet says",
         "tests/e2e/bare/actuation/test_limit_range.py::test_what_it_refuses_is_reported_in_its_words_and_what_it_allows_is_set",
     ),
+    "NodeForbidsResize": Elsewhere(
+        "takes pods and what their kubelet says",
+        "tests/e2e/bare/actuation/test_circumstances.py::test_a_node_that_resizes_no_cpu_is_named",
+    ),
     "NotPermitted": Elsewhere(
         "takes an operator without the right to patch workloads",
         "tests/e2e/bare/actuation/test_profile.py::test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed",

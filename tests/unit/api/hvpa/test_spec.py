@@ -251,3 +251,13 @@ def test_canary_pods_are_a_count_or_a_share() -> None:
     assert UpdateStrategy.model_validate({"canary": {}}).canary_pods(30) == 1
     with pytest.raises(ValidationError, match="rollbackOn"):
         UpdateStrategy.model_validate({"type": "InPlace", "canary": {"rollbackOn": ["Evicted"]}})
+
+
+def test_at_the_end_pods_have_neither_boosts_nor_deletion_costs() -> None:
+    strategy = {"type": "InPlace", "podDeletionCost": "BySize", "timeout": "2m"}
+    boosts = [{"container": "app", "cpu": {"factor": 2}}]
+    given = spec(updateStrategy=strategy, startupBoost=boosts)
+    ended = given.at_the_end()
+    assert (ended.startup_boost, ended.strategy.pod_deletion_cost) == ((), "Never")
+    assert (ended.strategy.type, ended.strategy.timeout) == ("InPlace", given.strategy.timeout)
+    assert given.startup_boost

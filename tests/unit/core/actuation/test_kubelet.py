@@ -38,6 +38,9 @@ BELOW: Final = (
     'attempting to set container "app" memory limit (256000000) below current usage (280000000)]'
 )
 STATIC: Final = 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
+OF_MEMORY: Final = 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"'
+SWAP: Final = "In-place resize of containers with swap is not supported."
+NEVER: Final = {STATIC: "CPU", OF_MEMORY: "memory", SWAP: "memory"}
 OLD: Final = {"status": {"startTime": stamp(at(hours=-2))}}
 
 
@@ -79,7 +82,8 @@ def of_kubelet(minutes: float, count: int = 1, used: int = 280) -> RefusedResize
     ("message", "expected"),
     [
         (STATIC, {"cpu"}),
-        ('Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"', {"memory"}),
+        (OF_MEMORY, {"memory"}),
+        (SWAP, {"memory"}),
         ("Node didn't have enough capacity: cpu, requested: 64000, capacity: 1500", {"cpu"}),
         ("neither CPU nor memory", set()),
         ("the kubelet says Infeasible", set()),
@@ -102,6 +106,25 @@ def test_the_resource_that_is_infeasible(message: str, expected: set[str]) -> No
 )
 def test_what_is_used_at_least_by_a_refusal(message: str, expected: Mapping[str, int]) -> None:
     assert used_at_least(message, {"app": 256, "log": 128}) == expected
+
+
+@pytest.mark.parametrize("message", NEVER)
+def test_a_resource_that_the_node_resizes_of_no_pod_is_named(message: str) -> None:
+    """With InPlaceOrRollout the pods are replaced."""
+    pods = [asked(guaranteed("2", "400M"), SMALL, never(message)), asked(guaranteed("1", "320M"))]
+    outcome = decision(pods[:1], guaranteed("2", "400M"), {"type": "InPlaceOrRollout"})
+    note = f"{message.rstrip('.')}: on such a node, only new pods get another {NEVER[message]} size"
+    (resize,) = outcome.resizes
+    assert [record.message for record in resize.refused] == [note]
+    known = tuple(resize.refused)
+    back = {"CPU": guaranteed("1", "400M"), "memory": guaranteed("2", "320M")}[NEVER[message]]
+    later = decision(
+        [asked(back)], guaranteed("2", "400M"), {"type": "InPlaceOrRollout"}, refused_resizes=known
+    )
+    assert patches_template(later)
+    assert ready_of(later) == ("NodeForbidsResize", f"pod web-1: {note}")
+    in_place = decision([asked(back)], guaranteed("2", "400M"), refused_resizes=known)
+    assert rolled_back(in_place).message == f"pod web-1: {note}"
 
 
 # --- raises before lower memory limits --------------------------------------------------------------------------------
@@ -285,7 +308,10 @@ def test_an_infeasible_resource_is_put_back_so_that_a_raise_of_another_goes_on()
     outcome = decision([asked(BOTH, SMALL, never())], BOTH)
     assert resized(outcome) == {"web-1": CPU_BACK}
     record = of_cpu(outcome)
-    assert (record.message, record.count) == (STATIC, 3)
+    assert (record.message, record.count) == (
+        f"{STATIC}: on such a node, only new pods get another CPU size",
+        3,
+    )
     assert outcome.status.rolled_back is None
     # Memory is under way, then CPU alone is taken back.
     known = (record,)

@@ -391,9 +391,33 @@ FAILED: Final = RolledBack(
 def test_rolled_back_holds_the_size_that_failed_and_sizes_beyond_it(
     key: ResourceKey, wanted: int, waits: bool
 ) -> None:
-    until = rolled_back_until(FAILED, Clock(NOW), wanted, key)
+    until = rolled_back_until(FAILED, Clock(NOW), wanted, key, only_in_place=True)
     assert until == (at(hours=23) if waits else None)
-    assert rolled_back_until(None, Clock(NOW), wanted, key) is None
+    assert rolled_back_until(None, Clock(NOW), wanted, key, only_in_place=True) is None
+
+
+STATIC = 'pod web-1: Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static": on such a node, …'
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted", "in_place", "waits"),
+    [
+        (CPU, 600, True, True),
+        (CPU, 2000, True, True),
+        (CPU, 600, False, False),
+        (MEMORY, 2, True, True),
+        (MEMORY, 0, True, False),
+        (MEMORY, 2, False, True),
+        (ResourceKey("side", "cpu"), 600, True, False),
+    ],
+)
+def test_rolled_back_holds_all_sizes_if_the_nodes_resize_none(
+    key: ResourceKey, wanted: int, in_place: bool, waits: bool
+) -> None:
+    """New pods can have them."""
+    record = FAILED.model_copy(update={"message": STATIC})
+    until = rolled_back_until(record, Clock(NOW), wanted, key, only_in_place=in_place)
+    assert until == (at(hours=23) if waits else None)
 
 
 def test_rolled_back_count_starts_anew_long_after_the_last_failure() -> None:

@@ -60,6 +60,15 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
     "a custom kind's template": (ROLLOUT, (), {
         "spec.updateStrategy.type": "the pod template of a Rollout can't be changed",
     }),
+    "deletion costs of pods that are replaced": (
+        {"spec.updateStrategy": {"type": "Rollout", "podDeletionCost": "BySize"}}, (), {
+        "spec.updateStrategy.podDeletionCost": "has no effect: with updateStrategy.type Rollout",
+    }),
+    "deletion costs of a StatefulSet": (
+        {"spec.targetRef.kind": "StatefulSet",
+         "spec.updateStrategy": {"type": "InPlace", "podDeletionCost": "BySize"}}, (), {
+        "spec.updateStrategy.podDeletionCost": "has no effect: a StatefulSet does not choose pods by their cost",
+    }),
     "a count that never changes": ({f"{TEMPLATE}.minReplicas": 10}, (), {
         f"{TEMPLATE}.minReplicas": "minReplicas and maxReplicas are both 10",
     }),
@@ -218,6 +227,7 @@ ALONE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"spec.blend": "Trajectory", "spec.vpa.template.spec.resourcePolicy.containerPolicies": [
             {"containerName": "app", "controlledResources": ["cpu"], "maxAllowed": {"cpu": "4"}},
             {"containerName": "log", "mode": "Off"}]}, ()),
+    "deletion costs": ({"spec.updateStrategy": {"type": "InPlace", "podDeletionCost": "BySize"}}, ()),
     "a target of 20 percent": ({f"{TEMPLATE}.metrics": [{"type": "Resource", "resource": {
         "name": "cpu", "targetAverageUtilization": 20}}], INTERVALS: [interval(100, 1, 2), interval(0, 2, 10)]}, ()),
     "floors of a named HPA": (

@@ -106,6 +106,36 @@ def test_of_a_pod_it_is_kept_why_it_can_t_be_scheduled_or_started() -> None:
     assert scheduled.status.conditions == []
 
 
+def test_of_a_native_sidecar_its_resources_and_its_start_are_kept() -> None:
+    """They show whether it has more CPU for its start."""
+    inside = [{"name": "mesh", "restartPolicy": "Always"}, {"name": "init"}]
+    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+
+    def beside(started: bool, ready: bool) -> Pod:
+        statuses = [
+            {
+                "name": entry["name"],
+                "started": started,
+                "state": state,
+                "resources": {"requests": {"cpu": "1"}},
+            }
+            for entry in inside
+        ]
+        conditions = [{"type": "Ready", "status": str(ready)}]
+        change = {"initContainerStatuses": statuses, "conditions": conditions, "phase": "Running"}
+        seen: Pod = decoded(PODS, spec={"initContainers": inside}, status=change)
+        return seen
+
+    [mesh] = beside(True, ready=False).status.init_container_statuses
+    assert mesh.name == "mesh"
+    assert mesh.resources is not None
+    assert mesh.state.running is not None
+    assert mesh.state.running.started_at is not None
+    [later] = beside(True, ready=True).status.init_container_statuses
+    assert later.state.running is None, "it is not needed any more"
+    assert pod_changed(beside(False, ready=False), beside(True, ready=False))
+
+
 def test_a_pod_that_can_t_be_scheduled_or_started_is_worth_a_look() -> None:
     stuck = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     waiting = {"name": "app", "state": {"waiting": {"reason": "ErrImagePull"}}}
