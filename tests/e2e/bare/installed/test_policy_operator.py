@@ -123,6 +123,7 @@ def test_a_rollout_may_be_held_and_let_go(policed: str, thief: KubeApi, plane: C
         pod(hostNetwork=True),
         pod(volumes=[{"name": "host", "hostPath": {"path": "/"}}]),
         pod(nodeName="node-0"),
+        pod(resources={"requests": {"cpu": "2"}}),
         {"spec": {"template": {"metadata": {"labels": {"other": "a"}}}}},
         {"spec": {"template": {"metadata": {"annotations": {"inject": "a"}}}}},
         {"spec": {"minReadySeconds": 2}},
