@@ -24,6 +24,7 @@ from hvpa.api.objects.read_models import (
     PodSpec,
     Quantity,
     Recommendation,
+    ResourceList,
     Resources,
     TemplateSpec,
     Vpa,
@@ -53,6 +54,9 @@ from hvpa.core.workload.containers import (
 )
 from hvpa.recommend.hpa.pods import sidecars
 
+CGROUP_ROUNDS: Final[Mapping[Resource, int]] = {"cpu": 30, "memory": 65_536}
+"""Largest difference between the amount in a pod's spec and in its cgroup: a weight of cgroup v2 stands for 26m, and
+pages of memory have up to 64Ki."""
 POD: Final = "(pod)"
 """Stands for the pod itself among the names of its containers."""
 
@@ -115,7 +119,7 @@ def shared_in_pod(pod: Pod) -> Pod:
         return pod
     have = reported(pod)
     containers = [structs.replace(one, resources=have[one.name]) for one in pod.spec.containers]
-    whole = pod.status.resources or pod.spec.resources
+    whole = _as_reported(pod)
     actual = with_shared(structs.replace(pod.spec, containers=containers, resources=whole)).containers[-1]
     names = sharing(present_resources(pod.spec.containers), "memory")
     ended = [status for status in pod.status.container_statuses if status.name in names]
@@ -123,7 +127,27 @@ def shared_in_pod(pod: Pod) -> Pod:
     status = ended[-1] if ended else ContainerStatus(SHARED)
     shared = structs.replace(status, name=SHARED, resources=actual.resources)
     statuses = [*pod.status.container_statuses, shared]
-    return structs.replace(pod, spec=spec, status=structs.replace(pod.status, container_statuses=statuses))
+    status_with_shared = structs.replace(pod.status, container_statuses=statuses, resources=whole)
+    return structs.replace(pod, spec=spec, status=status_with_shared)
+
+
+def _as_reported(pod: Pod) -> Resources:
+    """Returns the actual resources of the pod itself. The kubelet reads them from the pod's cgroup, which rounds them;
+    an amount near that of the spec counts as the spec's."""
+    spec, have = pod.spec.resources or Resources(), pod.status.resources
+    if have is None:
+        return spec
+
+    def near(reported: ResourceList, wanted: ResourceList) -> ResourceList:
+        amounts_had, amounts_wanted = amounts(reported), amounts(wanted)
+        same = [
+            of
+            for of in amounts_had.keys() & amounts_wanted.keys()
+            if abs(amounts_had[of] - amounts_wanted[of]) <= CGROUP_ROUNDS[of]
+        ]
+        return {**reported, **{of: wanted[of] for of in same}}
+
+    return Resources(near(have.requests, spec.requests), near(have.limits, spec.limits))
 
 
 def _out_of_memory(status: ContainerStatus) -> bool:
