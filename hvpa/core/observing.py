@@ -57,7 +57,7 @@ from hvpa.core.values.memo import Basis, Memo, remembered, remembered_while
 from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.workload.containers import amount, amounts, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
-from hvpa.core.workload.pod_level import pooled, shared_history, shared_in_pod, shared_in_template
+from hvpa.core.workload.pod_level import pooled, shared_history, shared_in_pods, shared_in_template
 from hvpa.core.workload.pod_owner import PodsByOwner, by_owner
 from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import MOST_TERMS, has_too_many_terms, selector_text
@@ -238,12 +238,10 @@ def _state(
         vpa = structs.replace(vpa, problem=_vpa_problem(vpa, objects, dict(silent)))
         if vpa.configured and not objects.vpa_served:
             vpa = Recommender(True, _VPA_NOT_SERVED)
-        template = workload.spec.template.spec
+        if vpa.object is not None:
+            vpa = structs.replace(vpa, object=pooled(vpa.object, spec, workload.spec.template.spec))
         owned = by_owner(objects.pods, workload)
-        if template.resources is not None:
-            owned = owned._replace(own=tuple(map(shared_in_pod, owned.own)))
-            if vpa.object is not None:
-                vpa = structs.replace(vpa, object=pooled(vpa.object, spec, template))
+        owned = owned._replace(own=shared_in_pods(owned.own, workload))
         since = raised_at(clock, vertical, workload.spec.template.spec.containers, in_place=in_place)
         node = objects.largest_node
         sized = spec.joint or node is not None or _lacks_requests(workload)

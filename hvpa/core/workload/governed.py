@@ -15,13 +15,14 @@ from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import (
     LARGEST_NODE,
     POD_RESOURCES,
+    SHARED,
     Bound,
     ContainerResource,
     amount,
     container_resources,
     present_resources,
 )
-from hvpa.core.workload.pod_level import unshared
+from hvpa.core.workload.pod_level import least_shared, unshared
 from hvpa.recommend.hpa.pods import sidecars
 
 
@@ -105,6 +106,12 @@ def _within_pod(
     bounded = []
     for container_resource in unbounded:
         resource, room = container_resource.resource, rooms[container_resource.resource]
+        if container_resource.container == SHARED:
+            bounds = container_resource.bounds
+            least = max(bounds.lower or 0, least_shared(pod, resource))
+            container_resource = structs.replace(
+                container_resource, bounds=structs.replace(bounds, lower=least)
+            )
         if room is not None:
             first = [rise for key, rise in starving.items() if key.resource == resource]
             left = max(0, room.size - sum(first))

@@ -79,10 +79,11 @@ def with_shared(spec: Spec) -> Spec:
         request, limit = amount(spec.resources.requests, resource), amount(spec.resources.limits, resource)
         if request is None and limit is None:
             continue
-        own = _requested(spec, resource).values()
-        whole = request if request is not None else sum(own) if own else limit
-        assert whole is not None
-        requests[resource] = format_resource(resource, max(0, whole - sum(own)))
+        if request is not None:
+            rest = max(0, request - sum(_requested(spec, resource).values()))
+        else:
+            rest = 0 if _total(spec, {}, resource) else limit or 0
+        requests[resource] = format_resource(resource, rest)
         if limit is not None:
             limits[resource] = format_resource(resource, limit)
     if not requests:
@@ -110,8 +111,13 @@ def shared_in_template(workload: Workload) -> Workload:
     return structs.replace(workload, spec=structs.replace(workload.spec, template=template))
 
 
+def shared_in_pods(pods: tuple[Pod, ...], workload: Workload) -> tuple[Pod, ...]:
+    """Returns the workload's pods with `SHARED`; without resources of its pod template itself, the same pods."""
+    return pods if workload.spec.template.spec.resources is None else tuple(map(_shared_in_pod, pods))
+
+
 @remembered
-def shared_in_pod(pod: Pod) -> Pod:
+def _shared_in_pod(pod: Pod) -> Pod:
     """Returns a pod with `SHARED`, also in its kubelet's report: a container ran out of memory there if one that
     requests none did."""
     spec = with_shared(pod.spec)
@@ -159,9 +165,9 @@ def _out_of_memory(status: ContainerStatus) -> bool:
 def pooled(vpa: Vpa, spec: HvpaSpec, template: PodSpec) -> Vpa:
     """Returns a VPA that recommends the total of the containers that share the pod's request for `SHARED`, and no part
     of it for these containers. The total is 0, which is no target, if the VPA governs only some of them."""
-    present, targets = present_resources(template.containers), recommendations(vpa)
-    if SHARED not in present:
+    if template.resources is None:
         return vpa
+    present, targets = present_resources(template.containers), recommendations(vpa)
     find_policy = policies_by_name(policies(spec, vpa))
     total, beyond, taken = dict[Resource, int](), dict[Resource, int](), set[tuple[str, Resource]]()
     for resource in pool_resources(template):
@@ -224,7 +230,7 @@ def pool_resources(template: PodSpec) -> Sequence[Resource]:
         if sharing(present_resources(template.containers), resource)
         and (
             resource in whole.requests
-            or (resource in whole.limits and not _requested(of_containers, resource))
+            or (resource in whole.limits and not _total(of_containers, {}, resource))
         )
     ]
 
@@ -243,11 +249,29 @@ def shared_history(ratios: Sequence[BoundRatio], template: PodSpec) -> tuple[Bou
 
 # --- the pod's own amounts -------------------------------------------------------------------------------------------
 def _total(template: PodSpec, sizes: Sizes, resource: Resource) -> int:
-    """Returns the request of a pod with these sizes; containers without one have the template's."""
+    """Returns the request of a pod with these sizes; containers without one have the template's. It is at least what
+    init containers need."""
     names = [container.name for container in template.containers]
     decided = {name: sizes[name].requests.get(resource) for name in names if name in sizes}
     changed = {name: size for name, size in decided.items() if size is not None}
-    return sum({**_requested(template, resource), **changed}.values())
+    return max(sum({**_requested(template, resource), **changed}.values()), _of_init(template, resource))
+
+
+def _of_init(template: PodSpec, resource: Resource) -> int:
+    """Returns the largest request of an init container with the native sidecars before it."""
+    beside = most = 0
+    for one in template.init_containers:
+        size = amount(one.resources.limits | one.resources.requests, resource) or 0
+        is_sidecar = one.restart_policy == "Always"
+        beside += size if is_sidecar else 0
+        most = max(most, beside if is_sidecar else beside + size)
+    return most
+
+
+def least_shared(template: PodSpec, resource: Resource) -> int:
+    """Returns the least request of `SHARED` with which the pod requests what its init containers need."""
+    own = _requested(template, resource)
+    return max(0, _of_init(template, resource) - sum(own.values()) + own.get(SHARED, 0))
 
 
 def with_limits(

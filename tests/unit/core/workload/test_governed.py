@@ -82,7 +82,7 @@ def test_where_limits_stay_a_container_gets_no_more_than_the_pods_limit_leaves(
 def test_other_containers_and_sidecars_keep_what_they_request() -> None:
     containers = [build.container(requests={"cpu": "200m"}), build.container("b", {}, {"cpu": "100m"})]
     sidecar = {**build.container("s", {"cpu": "150m"}), "restartPolicy": "Always"}
-    before = build.container("i", {"cpu": "1"})
+    before = build.container("i", {"cpu": "500m"})
     decision = build.decided(
         objects({"limits": {"cpu": "1"}}, containers, {"app": {"cpu": "3"}}, FIXED, init=[sidecar, before])
     )

@@ -16,6 +16,8 @@ from hvpa.api.objects.read_models import Pod, PodSpec, Resources
 from hvpa.core import Decision
 from hvpa.core.workload.containers import SHARED, amount_of, amounts
 from hvpa.recommend.hpa.pods import sidecars
+from tests.unit.core.report.test_bounds import policy
+from tests.unit.core.trajectory import jointly
 from tests.unit.core.workload.test_governed import FIXED, FULL, active, objects
 
 APP, SIDE = build.container("app", {}), build.container("side", {})
@@ -115,22 +117,32 @@ def test_the_pod_gets_what_its_containers_need(case: str) -> None:
 def whole_of(spec: PodSpec) -> Resources:
     """The pod's own resources, as the API server completes them."""
     whole = spec.resources or Resources()
-    own = [one.resources.limits | one.resources.requests for one in (*spec.containers, *sidecars(spec))]
     requests = dict(whole.requests)
     for resource in whole.limits:
-        taken = [amount_of("cpu", size[resource]) or 0 for size in own if resource in size]
-        requests.setdefault(resource, f"{sum(taken)}m" if taken else whole.limits[resource])
+        requests.setdefault(resource, f"{taken}m" if (taken := requested(spec)) else whole.limits[resource])
     return Resources(requests, whole.limits)
+
+
+def requested(spec: PodSpec) -> int:
+    """What the API server takes for the CPU request of all containers (`AggregateContainerRequests`)."""
+    own, first = [
+        [amount_of("cpu", (one.resources.limits | one.resources.requests).get("cpu", 0)) or 0 for one in some]
+        for some in (
+            (*spec.containers, *sidecars(spec)),
+            [one for one in spec.init_containers if one.restart_policy != "Always"],
+        )
+    ]
+    beside = sum(own[len(spec.containers) :])
+    return max([sum(own), *(beside + size for size in first)])
 
 
 def is_accepted(spec: PodSpec) -> bool:
     """Whether the API server accepts a pod with this spec (`validatePodResourceConsistency`)."""
     whole = amounts(whole_of(spec).requests), amounts(whole_of(spec).limits)
     own = [one.resources for one in (*spec.containers, *sidecars(spec))]
-    requested = sum(amounts(one.limits | one.requests).get("cpu", 0) for one in own)
     limits = [size for one in own if (size := amounts(one.limits).get("cpu")) is not None]
     least, most = whole[0].get("cpu"), whole[1].get("cpu")
-    above = least is None or requested <= least
+    above = least is None or requested(spec) <= least
     fits = most is None or (all(limit <= most for limit in limits) and (least or 0) <= most)
     pairs = [(amounts(one.requests).get("cpu", 0), amounts(one.limits).get("cpu")) for one in own]
     return above and fits and all(limit is None or request <= limit for request, limit in pairs)
@@ -139,7 +151,7 @@ def is_accepted(spec: PodSpec) -> bool:
 @st.composite
 def drawn(draw: st.DrawFn) -> tuple[dict[str, Any], list[Any], list[Any], dict[str, Any]]:
     """The pod's own CPU, its containers, sidecars, and the VPA's targets."""
-    containers, requested, highest = [], 0, 0
+    containers, total, highest = [], 0, 0
     for number in range(draw(st.integers(1, 3))):
         request = draw(st.none() | st.integers(1, 2000))
         limit = None if request is None else draw(st.none() | st.integers(request, 4000))
@@ -147,12 +159,15 @@ def drawn(draw: st.DrawFn) -> tuple[dict[str, Any], list[Any], list[Any], dict[s
         containers.append(
             build.container(f"c{number}", resources, None if limit is None else {"cpu": f"{limit}m"})
         )
-        requested, highest = requested + (request or 0), max(highest, limit or 0)
+        total, highest = total + (request or 0), max(highest, limit or 0)
     side = draw(st.sampled_from((None, {}, {"cpu": "100m"})))
     beside = [] if side is None else [{**build.container("native", side), "restartPolicy": "Always"}]
-    requested += 100 if side else 0
-    request = draw(st.none() | st.integers(max(1, requested), requested + 2000))
-    limit = draw(st.none() | st.integers(max(request or requested, highest, 1), 8000))
+    total += 100 if side else 0
+    if draw(st.booleans()):
+        beside.append(build.container("first", {"cpu": "1500m"}))
+        total = max(total, 1600 if side else 1500)
+    request = draw(st.none() | st.integers(max(1, total), total + 2000))
+    limit = draw(st.none() | st.integers(max(request or total, highest, 1), 8000))
     if request is not None and draw(st.booleans()):
         limit = request = max(request, highest)
     whole: dict[str, Any] = {} if request is None else {"requests": {"cpu": f"{request}m"}}
@@ -236,3 +251,143 @@ def after(pod: Pod, body: Mapping[str, Any]) -> Pod:
 
 def with_changes(have: Resources, changes: Mapping[str, Any]) -> Resources:
     return Resources(have.requests | changes.get("requests", {}), have.limits | changes.get("limits", {}))
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@given(
+    request=st.integers(10, 4000),
+    limit=st.none() | st.integers(1, 3),
+    target=st.integers(10, 8000),
+    used=st.integers(1, 200),
+    drawn_spec=SPECS,
+)
+def test_a_pod_whose_only_container_has_no_request_is_scaled_like_that_container(
+    in_place: bool, request: int, limit: int | None, target: int, used: int, drawn_spec: dict[str, Any]
+) -> None:
+    """With `blend: Trajectory`, the HPA's utilization is one of the pod's request."""
+    size = pair({"cpu": f"{request}m"}, None if limit is None else {"cpu": f"{request * limit}m"})
+    decided = {}
+    for own, app in ((size, APP), (None, {**APP, "resources": size})):
+        pods = [
+            build.pod(f"web-{number}", containers=[app], change={"spec": {"resources": own}})
+            for number in range(2)
+        ]
+        measured = jointly.utilization("cpu", 50, used, f"{request * used // 100}m")
+        inputs = build.objects(
+            build.hvpa(spec_of(drawn_spec)),
+            build.workload(2, [app], {"spec": {"template": {"spec": {"resources": own}}}}),
+            jointly.hpa(2, measured),
+            build.vpa({"app": {"cpu": f"{target}m"}}),
+            pods,
+        )
+        decision = build.decided(inputs, resizes=in_place)
+        decided[own is None] = (
+            build.counts(decision).target,
+            decision.containers["app" if own is None else SHARED],
+            [(entry.reason, entry.wanted, entry.until) for entry in decision.blocked],
+        )
+    assert decided[True] == decided[False]
+
+
+# --- what is known of the containers that share ----------------------------------------------------------------------
+def test_memory_that_one_of_them_ran_out_of_is_raised_for_the_pod_at_once() -> None:
+    whole, containers = pair({"memory": "1Gi"}, {"memory": "1Gi"}), [APP, SIDE]
+    killed = build.oom_killed(build.at(minutes=-1), of="side", containers=containers)
+    killed = structs.replace(killed, spec=structs.replace(killed.spec, resources=Resources(**whole)))
+    targets = {"app": {"memory": "700Mi"}, "side": {"memory": "300Mi"}}
+    decision = build.decided(objects(whole, containers, targets, pods=[killed]))
+    assert template(decision) == {"": pair({"memory": "1288491k"}, {"memory": "1288491k"})}
+
+
+def test_the_shortest_history_of_them_holds_back_a_smaller_size() -> None:
+    spec = build.merged(EAGER, {"vpa": {"scaleDown": {"minHistory": "1d"}}})
+    known = build.vpa(
+        {"app": {"cpu": "100m"}, "side": {"cpu": "100m"}},
+        {"status": {"recommendation": {"containerRecommendations": [
+            {"containerName": "app", "target": {"cpu": "100m"}, "upperBound": {"cpu": "110m"}},
+            {"containerName": "side", "target": {"cpu": "100m"}, "upperBound": {"cpu": "2500m"}},
+        ]}}},
+    )  # fmt: skip
+    inputs = replace(objects(pair({"cpu": "1"}), [APP, SIDE], {}, spec), vpas=(known,))
+    decision = build.decided(inputs)
+    assert decision.workload_patch is None
+    assert active(decision)[0] == "YoungHistory"
+
+
+def test_their_bounds_are_added() -> None:
+    bounds = {"minAllowed": {"cpu": "300m"}, "maxAllowed": {"cpu": "400m"}}
+    spec = build.merged(EAGER, policy(containerName="*", **bounds))
+    for target, total in (("100m", "600m"), ("350m", "700m"), ("900m", "800m")):
+        targets = {"app": {"cpu": target}, "side": {"cpu": target}}
+        decision = build.decided(objects(pair({"cpu": "1"}), [APP, SIDE], targets, spec))
+        assert template(decision) == {"": pair({"cpu": total})}
+
+
+def test_the_uncapped_targets_are_added() -> None:
+    targets = {"app": {"cpu": "1"}, "side": {"cpu": "500m"}}
+    capped = [
+        {"containerName": "app", "target": {"cpu": "1"}, "uncappedTarget": {"cpu": "3"}},
+        {"containerName": "side", "target": {"cpu": "500m"}, "uncappedTarget": {"cpu": "500m"}},
+    ]
+    known = build.vpa(targets, {"status": {"recommendation": {"containerRecommendations": capped}}})
+    whole = pair({"cpu": "1500m"})
+    pods = [build.pod("web-1", containers=[APP, SIDE], change={"spec": {"resources": whole}})]
+    inputs = objects(whole, [APP, SIDE], targets, EAGER, pods=pods)
+    decision = build.decided(replace(inputs, vpas=(known,)))
+    message = build.condition(decision, "Ready").message
+    assert "(shared) cpu: needs about 3500m, but the VPA's recommender recommends at most 1500m" in message
+
+
+@pytest.mark.parametrize(
+    ("init", "targets", "named"),
+    [
+        ([], {"app": {"cpu": "2"}}, "app, side"),
+        ([], {"app": {"cpu": "2"}, "side": {"cpu": "0"}}, "app, side"),
+        (
+            [{**build.container("native", {}), "restartPolicy": "Always"}],
+            {"app": {"cpu": "2"}, "side": {"cpu": "1"}},
+            "app, side, native",
+        ),
+    ],
+)
+def test_without_a_target_for_each_of_them_their_part_stays(
+    init: list[Any], targets: dict[str, Any], named: str
+) -> None:
+    decision = build.decided(objects(pair({"cpu": "1"}), [APP, SIDE], targets, EAGER, init))
+    reason, message = active(decision)
+    assert reason == "PodLevelResources"
+    assert message.startswith(f"cpu: {named} share the pod's request (spec.template.spec.resources)")
+    assert decision.containers[SHARED].requests == {"cpu": 1000}
+
+
+def test_what_the_kubelet_reads_from_a_cgroup_is_the_size_of_the_spec() -> None:
+    """Without the feature, the kubelet reports no size of the pod; with it, a rounded one."""
+    whole = pair({"cpu": "1", "memory": "1G"}, {"cpu": "2", "memory": "1G"})
+    spec = build.merged(EAGER, {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}})
+    reports: dict[str, Any] = {
+        "1/1": pair({"cpu": "974m", "memory": "1G"}, {"cpu": "2", "memory": "999997440"}),
+        "0/1": pair({"cpu": "500m", "memory": "1G"}, {"cpu": "1", "memory": "500M"}),
+    }
+    for resized, report in reports.items():
+        change = {"spec": {"resources": whole}, "status": {"resources": report}}
+        pods = [build.pod("web-1", containers=[APP], change=change)]
+        targets = {"app": {"cpu": "1", "memory": "1G"}}
+        decision = build.decided(objects(whole, [APP], targets, spec, pods=pods))
+        assert decision.resizes == ()
+        assert decision.status.actuation is not None
+        assert decision.status.actuation.resized == resized
+
+
+def test_a_canary_s_memory_that_rose_may_run_out_again() -> None:
+    """A container that shares the pod's memory has no size of its own."""
+    strategy = {"type": "InPlace", "canary": {"pods": 1, "duration": "5m"}}
+    spec = build.merged(EAGER, {"updateStrategy": strategy, "hpa": {"deploy": False}})
+    whole = pair({"memory": "1G"})
+    inputs = objects(whole, [APP], {"app": {"memory": "2G"}}, spec)
+    decision = build.decided(inputs)
+    size = pair({"memory": "2G"})
+    killed = build.oom_killed(build.at(seconds=30), containers=[APP])
+    killed = structs.replace(killed, spec=structs.replace(killed.spec, resources=Resources(**size)))
+    tried = replace(inputs, hvpa=build.with_status(inputs.hvpa, decision.status), pods=(killed,))
+    later = build.decided(tried, build.at(minutes=1))
+    assert later.status.rolled_back is None
