@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+import yaml
 
-from localcluster.client.api import ApiError, Json
+from localcluster.client.api import ApiError, Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.operator.operator import serves_mutating_policies
-from localcluster.workloads.bare_manifests import VERTICAL_ONLY
-from localcluster.workloads.scenario import Scenario
+from localcluster.operator.operator import REPOSITORY, serves_mutating_policies
+from localcluster.workloads.bare_manifests import VERTICAL_ONLY, ago, condition, merged
+from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_creation import has_entry
 from tests.e2e.bare.actuation.test_in_place import in_place
@@ -19,6 +21,7 @@ from tests.e2e.bare.conftest import NewScenario
 
 pytestmark = pytest.mark.usefixtures("operator")
 
+PAGE = REPOSITORY / "docs/pod-level-resources.md"
 OWN: Json = {"requests": {"cpu": "1", "memory": "1G"}, "limits": {"cpu": "2", "memory": "1G"}}
 SIZE: Json = {"requests": {"cpu": "300m"}, "limits": {"cpu": "600m"}}
 SIZED: Json = {"requests": {"cpu": "900m"}, "limits": {"cpu": "1800m"}}
@@ -131,3 +134,30 @@ def test_what_only_some_containers_have_targets_for_stays(new_scenario: NewScena
     assert "memory: app, side share the pod's request" in message
     scenario.soon(lambda: template(scenario)[1] == [SIZED, {}], "a step of app's own request")
     assert template(scenario)[0]["requests"] == {"cpu": "1600m", "memory": "1G"}
+
+
+def test_the_example_of_the_docs_does_what_they_say(plane: ControlPlane) -> None:
+    api, namespace = plane.api, new_namespace(plane.api, "docs")
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    for manifest in yaml.safe_load_all(text):
+        api.create(merged(manifest, {"metadata": {"namespace": namespace}}))
+    counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
+    api.patch_status("Deployment", "web", namespace, {"observedGeneration": 1, **counts})
+    wait_for(lambda: api.find("VerticalPodAutoscaler", "web", namespace), 60, "the VPA of the Hvpa")
+    recommended = [
+        {"containerName": name, "target": target}
+        for name, target in (
+            ("app", {"cpu": "900m", "memory": "2G"}),
+            ("logs", {"cpu": "100m", "memory": "500M"}),
+        )
+    ]
+    provided = condition("RecommendationProvided", "True", "", ago(hours=2))
+    status = {"conditions": [provided], "recommendation": {"containerRecommendations": recommended}}
+    api.patch_status("VerticalPodAutoscaler", "web", namespace, status)
+
+    def spec() -> Json:
+        return dict(api.get("Deployment", "web", namespace)["spec"]["template"]["spec"])
+
+    wait_for(lambda: spec()["resources"] == OWN_SIZED, 60, lambda: f"the pod's size: {spec()}")
+    app, logs = [container.get("resources", {}) for container in spec()["containers"]]
+    assert (app, logs) == ({"requests": {"cpu": "900m"}}, {})

@@ -300,7 +300,7 @@ def test_memory_that_one_of_them_ran_out_of_is_raised_for_the_pod_at_once() -> N
 
 
 def test_the_shortest_history_of_them_holds_back_a_smaller_size() -> None:
-    spec = build.merged(EAGER, {"vpa": {"scaleDown": {"minHistory": "1d"}}})
+    spec = build.merged(EAGER, {"vpa": {"scaleDown": {"minHistory": "24h"}}})
     known = build.vpa(
         {"app": {"cpu": "100m"}, "side": {"cpu": "100m"}},
         {"status": {"recommendation": {"containerRecommendations": [
