@@ -67,12 +67,12 @@ Sizes = Mapping[str, ResourceRequirements]
 # --- the container that stands for what containers share -------------------------------------------------------------
 @remembered
 def with_shared(spec: Spec) -> Spec:
-    """Returns a pod spec with `SHARED`; without resources of its own, the same spec.
+    """Returns a pod spec with `SHARED`; if it has it or no resources of its own, the same spec.
 
     A missing pod request is the sum of the containers' requests; without any, it is the pod's limit
     (`defaultPodRequests` in pkg/apis/core/v1 of Kubernetes).
     """
-    if spec.resources is None:
+    if spec.resources is None or any(one.name == SHARED for one in spec.containers):
         return spec
     requests, limits = dict[str, Quantity](), dict[str, Quantity]()
     for resource in RESOURCES:

@@ -311,7 +311,8 @@ def test_the_shortest_history_of_them_holds_back_a_smaller_size() -> None:
     inputs = replace(objects(pair({"cpu": "1"}), [APP, SIDE], {}, spec), vpas=(known,))
     decision = build.decided(inputs)
     assert decision.workload_patch is None
-    assert active(decision)[0] == "YoungHistory"
+    reason, message = active(decision)
+    assert (reason, SHARED in message) == ("LostHistory", True)
 
 
 def test_their_bounds_are_added() -> None:
