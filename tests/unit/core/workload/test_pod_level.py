@@ -392,3 +392,20 @@ def test_a_canary_s_memory_that_rose_may_run_out_again() -> None:
     tried = replace(inputs, hvpa=build.with_status(inputs.hvpa, decision.status), pods=(killed,))
     later = build.decided(tried, build.at(minutes=1))
     assert later.status.rolled_back is None
+
+
+def test_new_pods_and_running_ones_get_the_pods_own_amounts() -> None:
+    whole = pair({"cpu": "1", "memory": "1G"}, {"cpu": "2", "memory": "1G"})
+    containers = [build.container("app", {"cpu": "300m"}), SIDE]
+    pods = [build.pod("web-1", containers=containers, change={"spec": {"resources": whole}})]
+    targets = {"app": {"cpu": "900m", "memory": "2G"}, "side": {"cpu": "100m", "memory": "500M"}}
+    inputs = objects(whole, containers, targets, EAGER, pods=pods, creation_sizes=())
+    decision = build.decided(inputs, resizes=True)
+    tried = replace(inputs, hvpa=build.with_status(inputs.hvpa, decision.status))
+    later = build.decided(tried, build.at(seconds=10), resizes=True)
+    assert later.creation_sizes == {"Deployment.apps/web": "web; (pod) 1: 2500M:2500M; app 900m: :"}
+    (resize,) = later.resizes
+    assert resize.body["spec"] == {
+        "containers": [{"name": "app", "resources": {"requests": {"cpu": "900m"}}}],
+        "resources": {"requests": {"memory": "2500M"}, "limits": {"memory": "2500M"}},
+    }
