@@ -218,9 +218,7 @@ def _of_sidecars(template: PodSpec) -> Sizes:
 def pool_resources(template: PodSpec) -> Sequence[Resource]:
     """Returns the resources of which containers without a request share the pod's: those that the pod requests, or of
     which it has a limit and no container a request."""
-    whole = template.resources
-    if whole is None:
-        return ()
+    whole = template.resources or Resources()
     of_containers = structs.replace(
         template, containers=[one for one in template.containers if one.name != SHARED]
     )

@@ -409,3 +409,58 @@ def test_new_pods_and_running_ones_get_the_pods_own_amounts() -> None:
         "containers": [{"name": "app", "resources": {"requests": {"cpu": "900m"}}}],
         "resources": {"requests": {"memory": "2500M"}, "limits": {"memory": "2500M"}},
     }
+
+
+def test_the_pod_requests_what_its_init_containers_need() -> None:
+    init = [
+        {**build.container("native", {"cpu": "200m"}), "restartPolicy": "Always"},
+        build.container("first", {"cpu": "600m"}),
+    ]
+    for containers in ([APP], [build.container("app", {"cpu": "1"})]):
+        decision = build.decided(
+            objects(pair({"cpu": "2"}), containers, {"app": {"cpu": "10m"}}, EAGER, init)
+        )
+        assert template(decision)[""] == pair({"cpu": "800m" if containers == [APP] else "1010m"})
+
+
+def test_a_guaranteed_pod_stays_guaranteed_while_its_memory_limit_falls_in_steps() -> None:
+    whole = pair({"cpu": "1", "memory": "1G"}, {"cpu": "1", "memory": "1G"})
+    containers = [build.container("app", {"memory": "900M"}, {"memory": "1G"})]
+    pods = [build.pod("web-1", containers=containers, change={"spec": {"resources": whole}})]
+    targets = {"app": {"memory": "100M"}}
+    inputs = objects(whole, containers, targets, EAGER, pods=pods)
+    decision = build.decided(inputs, resizes=True)
+    tried = replace(inputs, hvpa=build.with_status(inputs.hvpa, decision.status))
+    sizes, later = [], decision
+    for second in range(1, 12):
+        later = build.decided(tried, build.at(seconds=second), resizes=True)
+        for resize in later.resizes:
+            tried = replace(tried, pods=(after(tried.pods[0], resize.body),))
+        own = tried.pods[0].spec.resources
+        assert own is not None
+        assert own.requests["memory"] == own.limits["memory"]
+        sizes.append(amount_of("memory", own.limits["memory"]))
+    assert later.resizes == ()
+    assert sizes[:2] == [800 * 10**6, 640 * 10**6]
+    assert sizes[-1] == 200 * 10**6
+
+
+def test_saturated_pods_are_those_at_the_pods_own_limit() -> None:
+    """With `blend: Trajectory`: pods that use their whole limit need more than they use."""
+    size = pair({"cpu": "1"}, {"cpu": "1"})
+    replicas = []
+    for used in (90, 100):
+        pods = [
+            build.pod(f"web-{number}", containers=[APP], change={"spec": {"resources": size}})
+            for number in range(2)
+        ]
+        measured = jointly.utilization("cpu", 100, used, f"{10 * used}m")
+        inputs = build.objects(
+            build.hvpa({**EAGER, "blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 0}]}),
+            build.workload(2, [APP], {"spec": {"template": {"spec": {"resources": size}}}}),
+            jointly.hpa(2, measured),
+            build.vpa({"app": {"cpu": "1"}}),
+            pods,
+        )
+        replicas.append(build.counts(build.decided(inputs)).recommended)
+    assert replicas == [2, 3]
