@@ -101,13 +101,15 @@ def _requested(spec: PodSpec, resource: Resource) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if size is not None}
 
 
-@remembered
 def shared_in_template(workload: Workload) -> Workload:
-    """Returns a workload whose template has `SHARED`."""
+    """Returns a workload whose template has `SHARED`; without resources of the pod itself, the same workload."""
+    return workload if workload.spec.template.spec.resources is None else _shared_in_template(workload)
+
+
+@remembered
+def _shared_in_template(workload: Workload) -> Workload:
     template = workload.spec.template
-    if (spec := with_shared(template.spec)) is template.spec:
-        return workload
-    template = structs.replace(template, spec=spec)
+    template = structs.replace(template, spec=with_shared(template.spec))
     return structs.replace(workload, spec=structs.replace(workload.spec, template=template))
 
 
@@ -161,12 +163,14 @@ def _out_of_memory(status: ContainerStatus) -> bool:
     return any(end is not None and end.reason == "OOMKilled" for end in ends)
 
 
-@remembered
 def pooled(vpa: Vpa, spec: HvpaSpec, template: PodSpec) -> Vpa:
     """Returns a VPA that recommends the total of the containers that share the pod's request for `SHARED`, and no part
     of it for these containers. The total is 0, which is no target, if the VPA governs only some of them."""
-    if template.resources is None:
-        return vpa
+    return vpa if template.resources is None else _pooled(vpa, spec, template)
+
+
+@remembered
+def _pooled(vpa: Vpa, spec: HvpaSpec, template: PodSpec) -> Vpa:
     present, targets = present_resources(template.containers), recommendations(vpa)
     find_policy = policies_by_name(policies(spec, vpa))
     total, beyond, taken = dict[Resource, int](), dict[Resource, int](), set[tuple[str, Resource]]()
