@@ -29,6 +29,13 @@ OWN_SIZED: Json = {"requests": {"cpu": "1", "memory": "2500M"}, "limits": {"cpu"
 """app needs 900m and 2000M, side 100m and 500M, which it shares with app as far as app has no request of its own."""
 
 
+@pytest.fixture(autouse=True)
+def resizable(plane: ControlPlane) -> None:
+    """Skips where the API server is older than 1.36, the first with either feature."""
+    if not serves_mutating_policies(plane):
+        pytest.skip("the API server does not resize resources of pods")
+
+
 def scenario_of(new_scenario: NewScenario, changes: Json, resources: Json = OWN) -> Scenario:
     """An app with a CPU request of its own and a sidecar without any, in a pod with resources of its own."""
     scenario = new_scenario(create=False, changes=changes)
@@ -76,7 +83,7 @@ def test_a_limit_alone_keeps_the_api_servers_default_of_the_request(new_scenario
 
 
 def test_running_pods_and_new_ones_have_the_size_and_the_template_stays(
-    new_scenario: NewScenario, plane: ControlPlane
+    new_scenario: NewScenario,
 ) -> None:
     scenario = scenario_of(new_scenario, in_place())
     pods = Pods(scenario)
@@ -100,8 +107,6 @@ def test_running_pods_and_new_ones_have_the_size_and_the_template_stays(
             {"spec": {"resources": {"requests": {"cpu": "899m"}}}},
             subresource="resize",
         )
-    if not serves_mutating_policies(plane):
-        return
     scenario.soon(lambda: has_entry(scenario), "an entry")
 
     def created() -> bool:  # the API server's policies look at a copy of the object, too

@@ -123,7 +123,6 @@ def test_a_rollout_may_be_held_and_let_go(policed: str, thief: KubeApi, plane: C
         pod(hostNetwork=True),
         pod(volumes=[{"name": "host", "hostPath": {"path": "/"}}]),
         pod(nodeName="node-0"),
-        pod(resources={"requests": {"cpu": "2"}}),
         {"spec": {"template": {"metadata": {"labels": {"other": "a"}}}}},
         {"spec": {"template": {"metadata": {"annotations": {"inject": "a"}}}}},
         {"spec": {"minReadySeconds": 2}},
@@ -146,6 +145,13 @@ def test_nothing_else_may(policed: str, thief: KubeApi, plane: ControlPlane, kin
 
 def test_others_are_not_bounded(policed: str, plane: ControlPlane) -> None:
     assert refusal(plane.api, policed, {"metadata": {"labels": {"by": "admin"}}}) == ""
+
+
+def test_a_pod_gets_no_resources_of_its_own(policed: str, thief: KubeApi, plane: ControlPlane) -> None:
+    schemas = plane.api.raw("GET", "/openapi/v3/apis/apps/v1")["components"]["schemas"]
+    if "resources" not in schemas["io.k8s.api.core.v1.PodSpec"]["properties"]:
+        pytest.skip("the API server has no resources of pods")
+    assert REFUSED in refusal(thief, policed, pod(resources={"requests": {"cpu": "2"}}))
 
 
 def test_all_fields_that_the_api_server_knows_are_compared(plane: ControlPlane) -> None:
