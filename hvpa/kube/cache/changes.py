@@ -107,6 +107,7 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         pod.spec,
         status.running_since,
         [(container.started, container.resources) for container in status.container_statuses],
+        status.resources,
         [
             pod_condition
             for pod_condition in status.conditions
