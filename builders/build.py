@@ -339,14 +339,14 @@ def apply(inputs: Objects, decision: Decision) -> Objects:
         count = patch["replicas"]
         document["spec"]["replicas"] = count
         document["status"] |= dict.fromkeys(COUNTS, count)
-    by_name = {
-        container_doc["name"]: container_doc
-        for container_doc in document["spec"]["template"]["spec"]["containers"]
-    }
-    for entry in patch.get("template", {}).get("spec", {}).get("containers", []):
-        resources = by_name[entry["name"]].setdefault("resources", {})
-        for section, values in entry["resources"].items():
-            resources[section] = {**resources.get(section, {}), **values}
+    pod_spec, changes = document["spec"]["template"]["spec"], patch.get("template", {}).get("spec", {})
+    by_name = {container_doc["name"]: container_doc for container_doc in pod_spec["containers"]}
+    entries = [(by_name[entry["name"]], entry["resources"]) for entry in changes.get("containers", [])]
+    for owner, sections in [*entries, (pod_spec, changes.get("resources", {}))]:
+        if sections:
+            resources = owner["resources"] = dict(owner.get("resources") or {})
+            for section, values in sections.items():
+                resources[section] = {**resources.get(section, {}), **values}
     target = msgspec.convert(document, Workload)
     return replace(changed, workload=target)
 

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.pod import awaited, own_pods
+from hvpa.core.axes.first_requests import first_requests, present_requests
 from hvpa.core.axes.replicas import ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, ResourceStep
@@ -22,7 +23,6 @@ from hvpa.core.values.arithmetic import blend_replicas, ceil_div
 from hvpa.core.values.tuning import SETTLING
 from hvpa.core.values.weight import FULL, Bounds, EffectiveWeight, percent
 from hvpa.core.workload.containers import ContainerResource, present_resources
-from hvpa.core.workload.first_requests import first_requests, present_requests
 from hvpa.core.workload.governed import governed
 
 

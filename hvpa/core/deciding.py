@@ -74,6 +74,7 @@ from hvpa.core.values.lately import Demands
 from hvpa.core.values.memo import Basis, Memo, remembered_while
 from hvpa.core.values.weight import AvailableAxes, Bounds, EffectiveWeight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
+from hvpa.core.workload.pod_level import for_api
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps, rollout_goes_on
 
 _PARTS = attrgetter(*[name for name in ScalableState.__struct_fields__ if name != "hpa"])
@@ -136,6 +137,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
         context = _context(clock, observation, observation.spec)
         parts = _parts(context, observation, _judge_axes(context, observation, desired, bounds), bounds)
         patch = _patch(context, observation, parts)
+        patch = None if patch is None else for_api(observation.target, patch)
         parts = structs.replace(parts, judged_by=_judged_by(observation, parts, patch))
         if patch is not None and "template" in patch.body["spec"] and parts.desired_size is not None:  # type: ignore[operator]
             generation = observation.target.metadata.generation

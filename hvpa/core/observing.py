@@ -57,6 +57,7 @@ from hvpa.core.values.memo import Basis, Memo, remembered, remembered_while
 from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.workload.containers import amount, amounts, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
+from hvpa.core.workload.pod_level import pooled, shared_history, shared_in_pods, shared_in_template
 from hvpa.core.workload.pod_owner import PodsByOwner, by_owner
 from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import MOST_TERMS, has_too_many_terms, selector_text
@@ -217,8 +218,9 @@ def _state(
     """Return the observed state without the HPA."""
     hvpa, spec = objects.hvpa, _acting(clock, objects.hvpa.spec, objects.hvpa.status)
     problem = _problem(objects)
-    workload = objects.workload if problem is None else None
     target = _existing(objects.workload)
+    target = None if target is None else shared_in_template(target)
+    workload = target if problem is None else None
     rollout = own_rollout(target)
     status = _with_rolled_back(hvpa.status, rollout)
     in_place = spec is not None and spec.strategy.in_place
@@ -236,7 +238,10 @@ def _state(
         vpa = structs.replace(vpa, problem=_vpa_problem(vpa, objects, dict(silent)))
         if vpa.configured and not objects.vpa_served:
             vpa = Recommender(True, _VPA_NOT_SERVED)
+        if vpa.object is not None:
+            vpa = structs.replace(vpa, object=pooled(vpa.object, spec, workload.spec.template.spec))
         owned = by_owner(objects.pods, workload)
+        owned = owned._replace(own=shared_in_pods(owned.own, workload))
         since = raised_at(clock, vertical, workload.spec.template.spec.containers, in_place=in_place)
         node = objects.largest_node
         sized = spec.joint or node is not None or _lacks_requests(workload)
@@ -259,7 +264,9 @@ def _state(
         hpa=_NO_HPA,
         vpa=vpa,
         pods=pods,
-        history=() if vpa.object is None else dict(histories).get(vpa.object.metadata.name, ()),
+        history=()
+        if vpa.object is None or workload is None
+        else shared_history(dict(histories).get(vpa.object.metadata.name, ()), workload.spec.template.spec),
         rollout=rollout,
         resizable=owned.own if in_place or tries or pods.stuck or has_boosts else (),
         others=owned.others if in_place or tries else (),

@@ -13,7 +13,7 @@ from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
 from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Decision, Observation, ResourceRequirements
-from hvpa.core.workload.containers import amount, present_resources
+from hvpa.core.workload.containers import SHARED, amount, present_resources
 from hvpa.recommend.hpa.pods import sidecars
 from hvpa_lab.report.inventory import BlendInput, Inventory, Subject
 from hvpa_lab.report.risks import Facts, Risk, risks
@@ -67,8 +67,8 @@ def size_of(
 ) -> Size:
     """The size of a workload with these replicas and containers (default: those of its spec).
 
-    Requests of the pod itself (pod-level `resources`) replace its containers', as for the scheduler; native sidecars
-    count in addition.
+    Requests of the pod itself (pod-level `resources`) replace its containers', as for the scheduler; a decision
+    includes what the containers share. Native sidecars count in addition.
     """
     if containers is None:
         containers = present_resources(workload.spec.template.spec.containers)
@@ -80,7 +80,7 @@ def _pod(workload: Workload, resource: Resource, containers: Mapping[str, Resour
     """The requests of a pod. A missing request counts as its limit, as in Kubernetes, or as 0 without a limit."""
     spec = workload.spec.template.spec
     whole = None if spec.resources is None else amount(spec.resources.requests, resource)
-    if whole is not None:
+    if whole is not None and SHARED not in containers:
         return whole
     beside = present_resources(tuple(sidecars(spec)))
     every = (*containers.values(), *beside.values())

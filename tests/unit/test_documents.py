@@ -104,6 +104,7 @@ OTHER_YAML = {
     ("docs/migrating-from-hpa-and-vpa.md", "HorizontalPodAutoscaler"): "tests/e2e/full/test_pages.py",
     ("docs/migrating-from-hpa-and-vpa.md", "VerticalPodAutoscaler"): "tests/e2e/full/test_pages.py",
     ("docs/migrating-from-postmates.md", "CHPA"): "tests/unit/test_documents.py",
+    ("docs/pod-level-resources.md", "Deployment"): "tests/e2e/bare/actuation/test_pod_level.py",
     ("docs/review.md", None): "tests/e2e/bare/scaling/test_review.py",
     ("docs/simulate.md", None): "tests/unit/lab/simulate/scenario/test_documented.py",
 }

@@ -13,7 +13,7 @@ class RecommendedContainer(StatusModel):
     """Resources of a container."""
 
     name: str
-    """The container's name."""
+    """The container's name. `(shared)` stands for what containers without requests share of the pod's own resources."""
     requests: dict[str, str] = Field(default_factory=dict)
     """Requests by resource."""
     limits: dict[str, str] = Field(default_factory=dict)

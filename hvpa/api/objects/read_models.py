@@ -430,8 +430,8 @@ class TemplateContainer(Container, frozen=True):
 
 
 class PodSpec(ReadModel, frozen=True):
-    """The containers of a pod or pod template. HVPA does not scale init containers and pod-level requests. They count
-    when the HPA sums up the requests of a pod."""
+    """The containers of a pod or pod template, and the resources of the pod itself. HVPA does not scale init
+    containers. They count when the HPA sums up the requests of a pod."""
 
     containers: Sequence[Container] = []
     init_containers: list[Container] = []
@@ -708,6 +708,8 @@ class PodStatus(ReadModel, frozen=True):
     conditions: list[PodCondition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
+    resources: Resources | None = None
+    """Actual resources of the pod itself. None if it has none, or if the kubelet does not report them."""
     kept_running_since: Instant | None = None
     """In the local copy: see `running_since`."""
 

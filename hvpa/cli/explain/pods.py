@@ -23,6 +23,7 @@ from hvpa.core.report.summary import rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.own_rollout import keeps_pods, partition_of
+from hvpa.core.workload.pod_level import shared_in_pods
 from hvpa.core.workload.pod_owner import by_owner
 
 STATES: Final[Mapping[str, str]] = {
@@ -78,7 +79,7 @@ def pod_rows(observation: Observation, pods: Sequence[Pod], size: DesiredSize | 
     target, spec = observation.target, observation.spec
     if target is None:
         return ()
-    own_pods = by_owner(tuple(pods), target).own
+    own_pods = shared_in_pods(by_owner(tuple(pods), target).own, target)
     in_place = spec is not None and spec.strategy.in_place
     rows = _in_place(observation, own_pods, size) if in_place else _rolled_out(observation, target, own_pods)
     return tuple(sorted(rows, key=lambda row: row.name))

@@ -11,13 +11,13 @@ and a running resize as `PodResizeInProgress`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import or_
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from hvpa.api.objects.read_models import ContainerStatus, Pod, PodCondition, condition
+from hvpa.api.objects.read_models import ContainerStatus, Pod, PodCondition, Resources, condition
 from hvpa.api.values.quantity import CPU, MEMORY, RESOURCES, Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, had, moved
 from hvpa.core.actuation.kubelet import (
@@ -40,7 +40,8 @@ from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, 
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import LIMIT_STEP_PERCENT, USE_COUNTS, USE_PERCENT
-from hvpa.core.workload.containers import changes, present_resources, read_all, reported
+from hvpa.core.workload.containers import SHARED, changes, read_all, reported
+from hvpa.core.workload.pod_level import POD, with_pod
 from hvpa.core.workload.rollout import is_living
 from hvpa.core.workload.runtimes import read_at_start
 from hvpa.core.workload.starving import OOM_KILLED
@@ -107,7 +108,9 @@ class PodComparison(NamedTuple):
     ) -> PodComparison:
         """Returns the comparison for the observed state."""
         use, refused = observation.memory_use, by_pod(observation.refused_resizes)
-        return cls(context, sizes, since, use, refused, Boosts.of(observation, sizes))
+        target = observation.target
+        template = None if target is None else target.spec.template.spec
+        return cls(context, with_pod(template, sizes), since, use, refused, Boosts.of(observation, sizes))
 
     def at(self, pod: Pod) -> PodState:
         """Returns the state of a pod. Memory that containers read when they start is not resized, unless they ran out
@@ -258,6 +261,7 @@ class PodComparison(NamedTuple):
             container.name: measured.get((pod.metadata.name, container.name), 0)
             for container in pod.spec.containers
         }
+        used[POD] = sum(used.values())
         for refusal in refused:
             if (
                 refusal.used
@@ -269,17 +273,21 @@ class PodComparison(NamedTuple):
     def _due_changes(self, pod: Pod, sizes: ContainerSizes, used: Mapping[str, int] | None) -> ContainerSizes:
         """Returns the changes that are due to containers with these `sizes` (from the pod's spec) and this memory
         usage. `used` None: no memory limit is lowered now. Identical containers share an object."""
-        is_guaranteed = qos_class(pod, sizes.values()) == "Guaranteed"
+        equal = (
+            {POD if POD in sizes else name for name in sizes} if qos_class(pod, sizes) == "Guaranteed" else ()
+        )
         known, due = dict[object, ResourceRequirements](), {}
         for name, have in sizes.items():
             if name not in self.sizes:
                 continue
             wanted, of_memory = self.sizes[name], None if used is None else used.get(name, 0)
-            key = (id(have), id(wanted), of_memory)
+            key = (id(have), id(wanted), of_memory, name in equal)
             if key not in known:
-                known[key] = _due_change(have, wanted, of_memory, is_guaranteed=is_guaranteed)
+                known[key] = _due_change(have, wanted, of_memory, is_guaranteed=name in equal)
             if known[key] != NOTHING:
                 due[name] = known[key]
+        if due and POD in sizes and POD in self.sizes:
+            return _with_room(sizes, due, is_guaranteed=POD in equal)
         return due
 
     def _put_back_refused(
@@ -421,10 +429,10 @@ def _state_with_resize(pod: Pod, have: ContainerSizes, due: ContainerSizes, rest
     """Returns a pod that is due for a resize, or can't be resized. Identical containers are checked once."""
     kinds = {(id(size), id(due.get(name))): name for name, size in have.items()}.values()
     first = {name: due[name] for name in kinds if name in due}
-    now = qos_class(pod, have.values())
+    now = qos_class(pod, have)
     if now == "BestEffort":
         return PodState(pod, "infeasible", "a pod of QoS class BestEffort can't be resized", is_stuck=True)
-    then = qos_class(pod, [by_section(or_, have[name], first.get(name, NOTHING)) for name in kinds])
+    then = qos_class(pod, {name: by_section(or_, have[name], first.get(name, NOTHING)) for name in kinds})
     if then != now:
         why = f"its QoS class would change from {now} to {then}, which Kubernetes does not allow"
         return PodState(pod, "infeasible", why, is_stuck=True)
@@ -447,10 +455,13 @@ def _of_start(state: PodState, refused: tuple[RefusedResize, ...] = ()) -> PodSt
 def _resize_body(pod: Pod, due: ContainerSizes) -> Mapping[str, object]:
     """Returns the body of a resize. Containers with the same resources share a text."""
     written = {id(change): changes(NOTHING, change) for change in due.values()}
-    sidecars, spec = {container.name for container in pod.spec.init_containers}, dict[str, list[object]]()
-    for name in sorted(due):
-        section = spec.setdefault("initContainers" if name in sidecars else "containers", [])
-        section.append({"name": name, "resources": written[id(due[name])]})
+    sidecars, spec = {container.name for container in pod.spec.init_containers}, dict[str, object]()
+    for section, ours in (("containers", False), ("initContainers", True)):
+        names = [name for name in sorted(due) if name != POD and (name in sidecars) == ours]
+        if names:
+            spec[section] = [{"name": name, "resources": written[id(due[name])]} for name in names]
+    if POD in due:
+        spec["resources"] = written[id(due[POD])]
     return {"metadata": {"uid": pod.metadata.uid}, "spec": spec}
 
 
@@ -480,7 +491,30 @@ def _due_change(
     return differing(have, ResourceRequirements(requests, limits))
 
 
-def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
+def _with_room(sizes: ContainerSizes, due: ContainerSizes, *, is_guaranteed: bool) -> ContainerSizes:
+    """Returns changes that the API server accepts: the pod requests at least what its containers request, and no
+    container has a larger limit than the pod (`validatePodResourceConsistency` in pkg/apis/core/validation). Containers
+    that only the pod has count, and memory limits fall in steps."""
+    then = dict(_changed_sizes(sizes, due))
+    own = then.pop(POD)
+    requests, limits = dict(own.requests), dict(own.limits)
+    for resource in requests:
+        requests[resource] = max(
+            requests[resource], sum([size.requests.get(resource, 0) for size in then.values()])
+        )
+    for resource in limits:
+        least = requests.get(resource, 0)
+        limits[resource] = max(
+            limits[resource], least, *[size.limits.get(resource, 0) for size in then.values()]
+        )
+        if is_guaranteed:
+            requests[resource] = limits[resource]
+    own = differing(sizes[POD], ResourceRequirements(requests, limits))
+    others = {name: change for name, change in due.items() if name != POD}
+    return others if own == NOTHING else {**others, POD: own}
+
+
+def qos_class(pod: Pod, sizes: ContainerSizes) -> Qos:
     """Returns the QoS class of a pod whose containers and native sidecars have these sizes (`ComputePodQOS` in
     pkg/apis/core/v1/helper/qos). If the pod has requests and limits of its own, only they count."""
     others = {
@@ -488,8 +522,7 @@ def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
         for container in pod.spec.init_containers
         if container.restart_policy != "Always"
     }
-    whole = pod.spec.resources
-    have = [*containers, *read_all(others).values()] if whole is None else read_all({"": whole}).values()
+    have = [sizes[POD]] if POD in sizes else [*sizes.values(), *read_all(others).values()]
     if not any(any(size.requests.values()) or any(size.limits.values()) for size in have):
         return "BestEffort"
     is_guaranteed = all(
@@ -502,24 +535,37 @@ def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
 
 
 def specified(pod: Pod) -> ContainerSizes:
-    """Returns the resources of each container and native sidecar from the pod's spec."""
-    return read_all({container.name: container.resources for container in lasting(pod.spec)})
+    """Returns the resources of each container and native sidecar, and of the pod itself if it has any, from the pod's
+    spec."""
+    sizes = {container.name: container.resources for container in lasting(pod.spec)}
+    return read_all(_of_pod_and_containers(sizes, pod.spec.resources))
 
 
 def actual(pod: Pod) -> ContainerSizes:
-    """Returns the resources of each container and native sidecar: as reported by the kubelet, otherwise from the pod's
-    spec."""
-    return read_all(reported(pod, lasting(pod.spec)))
+    """Returns the same as reported by the kubelet, otherwise from the pod's spec."""
+    whole, have = pod.spec.resources, reported(pod, lasting(pod.spec))
+    return read_all(_of_pod_and_containers(have, whole and (pod.status.resources or whole)))
+
+
+def _of_pod_and_containers(
+    containers: Mapping[str, Resources], whole: Resources | None
+) -> Mapping[str, Resources]:
+    """Returns the resources of the containers and, as the last one, of the pod itself, if it has any."""
+    if whole is None:
+        return containers
+    return {**{name: size for name, size in containers.items() if name != SHARED}, POD: whole}
 
 
 def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
     """Returns the resources whose requests in the pod's spec the kubelet has not raised yet, and those that it has not
     lowered yet."""
+    sidecars = {container.name for container in pod.spec.init_containers}
     requests = {
         name: ResourceRequirements(size.requests, {})
-        for name, size in present_resources(pod.spec.containers).items()
+        for name, size in specified(pod).items()
+        if name not in sidecars
     }
-    return moved(present_sizes(pod), requests)
+    return moved(actual(pod), requests)
 
 
 def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:

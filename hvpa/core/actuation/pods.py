@@ -31,6 +31,7 @@ from hvpa.core.model import Direction, ObservedState, PodResize, ResourceRequire
 from hvpa.core.values.clock import LAST_INSTANT, Clock
 from hvpa.core.values.tuning import CREATED_WITHIN
 from hvpa.core.workload.containers import present_resources, read_all, wire
+from hvpa.core.workload.pod_level import with_pod
 from hvpa.core.workload.rollout import is_living
 
 _SEPARATOR: Final = "; "
@@ -322,6 +323,7 @@ def _wanted_entries(
 
 def _entry(states: ObservedState, sizes: ContainerSizes) -> str | None:
     """Returns the Hvpa's entry with these sizes; None if there are none."""
+    sizes = with_pod(None if states.target is None else states.target.spec.template.spec, sizes)
     containers = [_part(name, size) for name, size in sorted(sizes.items()) if size.requests or size.limits]
     return _SEPARATOR.join((states.metadata.name, *containers)) if containers else None
 

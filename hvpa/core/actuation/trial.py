@@ -41,7 +41,7 @@ from hvpa.core.gates.verdict import Verdict, judged
 from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import before_fast
-from hvpa.core.workload.containers import present_resources
+from hvpa.core.workload.containers import SHARED, present_resources
 from hvpa.core.workload.runtimes import read_at_start
 from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import CRASH_LOOP
@@ -254,7 +254,8 @@ def failure(
     ]
     for status in pod.status.container_statuses:
         reasons, waiting = ends(status, since), status.state.waiting
-        if then.get(status.name, 0) > before.get(status.name, 0):
+        name = status.name if status.name in then else SHARED
+        if then.get(name, 0) > before.get(name, 0):
             reasons.discard(OOM_KILLED)  # the smaller size before would have run out of memory as well
         if OOM_KILLED in reasons and OOM_KILLED in canary.rollback_on:
             return f"container {status.name} ran out of memory"

@@ -44,6 +44,7 @@ from hvpa.core.values.tuning import (
 )
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource, amount_of, present_resources
+from hvpa.core.workload.pod_level import with_limits
 
 
 class RequestsAxis:
@@ -368,10 +369,11 @@ class RequestsAxis:
         # If the VPA has recommended for a long time, a short history means a lost history.
         long_ago = LOST * self.spec.scale_down.min_history
         is_lost = bool(self.short_until) and self._provided_until(long_ago) is None
+        containers = self._resources(applied)
         return RequestsResult(
-            containers=self._resources(applied),
+            containers=containers,
             recommended=self._resources([step for step, _ in reported if not step.change.weightless]),
-            changed=frozenset([step.item.container for step in applied]),
+            changed=frozenset([name for name, size in containers.items() if size is not self.present[name]]),
             directions=tuple(sorted({step.direction for step in applied})),
             axis=axis,
             blocked=tuple([step.blocked(hold) for step, hold in reported if hold is not None]),
@@ -402,7 +404,14 @@ class RequestsAxis:
                 {**requirements.requests, item.resource: step.request},
                 requirements.limits if limit is None else {**requirements.limits, item.resource: limit},
             )
-        return resources
+        target = self.observation.target.spec.template.spec
+        changed = {step.item.resource for step in steps}
+        return with_limits(
+            target,
+            resources,
+            [item for item in self.items if item.resource in changed],
+            self.observation.spec,
+        )
 
     def _pair_of(self, item: ContainerResource) -> tuple[int | None, int | None]:
         """Returns the request and the limit whose ratio the limit keeps. In place, they are those of the pod template,
@@ -422,7 +431,7 @@ class RequestsAxis:
         has_gap = gap.percentage is not None or gap.value is not None
         if limit is not None and item.limit is not None and step.direction == "up" and not has_gap:
             limit = max(limit, item.limit)  # the template's limit may have been lowered since
-        return limit if limit is None or item.most_limit is None else min(limit, item.most_limit)
+        return limit
 
 
 def _may_pass(item: ContainerResource, wanted: int, least: int) -> bool:

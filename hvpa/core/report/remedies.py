@@ -91,7 +91,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "lowers requests again once the history is long enough",
     "UnknownContainer": "Correct the VPA's container policies, unless the container was removed on purpose",
     "MissingRequest": "Set requests in the pod template, or wait for the first recommendation",
-    "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
+    "PodLevelResources": "Raise the limit in spec.template.spec.resources, or give all containers requests",
     "LargestNode": "Add larger nodes if more replicas can't serve the rest",
     "NodesUnknown": "Apply config/node-room, or correct the pods' node selector, affinity and tolerations",
     "HeapFixed": "Replace the fixed heap in the pod template by a share of the limit (Java: -XX:MaxRAMPercentage), or "

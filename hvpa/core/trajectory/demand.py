@@ -16,6 +16,7 @@ from hvpa.core.recommenders.estimate import MICRO, MOST_PODS, MetricDemand
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.tuning import BOOST_PERCENT, PINNED_PERCENT, SATURATED_PERCENT, VPA_PERCENT
 from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import SHARED
 
 
 class MetricRequirement(Struct, frozen=True):
@@ -127,12 +128,14 @@ class Requests(Struct, frozen=True):
 
     def limit_of_pod(self, container: str) -> int:
         """Return the CPU limit of a pod or of its container; LARGEST if there is none."""
+        of_pod = ResourceKey(SHARED, "cpu")
+        most = LARGEST if container else self.limits.get(of_pod, LARGEST)
         keys = [key for key in self.now if key.resource == "cpu" and container in ("", key.container)]
         if any(key not in self.limits for key in keys) or self.of_pod("cpu", container) > sum(
             map(self.measured, keys)
         ):
-            return LARGEST
-        return sum(self.limits[key] for key in keys)
+            return most
+        return min(most, sum(self.limits[key] for key in keys))
 
     def of_pod_at_first(self, resource: Resource, container: str) -> int:
         """Return the same with the first requests of the template's containers."""

@@ -17,6 +17,7 @@ from msgspec import Struct
 from hvpa.api.hvpa.status import UsualDemand, UsualReplicas, VerticalAxis
 from hvpa.api.schema.fields import INT64_MAX
 from hvpa.api.values.quantity import Resource
+from hvpa.core.axes.first_requests import as_base, first_requests, present_requests
 from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.demand import Requests
@@ -24,7 +25,6 @@ from hvpa.core.trajectory.means import Mean, weight_since
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import FIRST_WEIGHT, MOVED_PERCENT, SAMPLE_EVERY
 from hvpa.core.workload.containers import ContainerResource
-from hvpa.core.workload.first_requests import as_base, first_requests, present_requests
 
 _CLOSE: Final = 1e-6
 

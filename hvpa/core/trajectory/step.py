@@ -42,7 +42,13 @@ from hvpa.core.values.clock import after
 from hvpa.core.values.lately import Demands
 from hvpa.core.values.tuning import FEW_NEW, NOT_WORTH_REPLACING, ROOM_FOR, SETTLING
 from hvpa.core.values.weight import Bounds, EffectiveWeight, weight_intervals, weight_leaving
-from hvpa.core.workload.containers import ContainerResource, amount, present_resources, recommendations
+from hvpa.core.workload.containers import (
+    SHARED,
+    ContainerResource,
+    amount,
+    present_resources,
+    recommendations,
+)
 from hvpa.core.workload.governed import governed
 from hvpa.core.workload.own_rollout import keeps_pods
 from hvpa.core.workload.stuck import UNSCHEDULABLE
@@ -275,10 +281,13 @@ class JointScaling:
             for resource in RESOURCES
             if (key := ResourceKey(name, resource)) not in targets
             and (name in pods.containers or name in self.resources)
-            and (target := amount(recommendation.target, resource)) is not None
+            and (target := amount(recommendation.target, resource))
         }
         reserve = reserves(self.spec, known.first)
         limits = {item.key: item.limit for item in items if item.limit is not None}
+        if SHARED in self.resources:
+            own = self.resources[SHARED].limits
+            limits |= {ResourceKey(SHARED, resource): limit for resource, limit in own.items()}
         weights = (
             [] if trajectory_of(self.spec).intervals else weight_intervals(self.spec, self.vertical_only)
         )

@@ -43,6 +43,8 @@ from hvpa.core.values.weight import FULL
 AnyContainerPolicy = ContainerPolicy | VpaContainerPolicy
 """A container policy of the Hvpa's template or of a VPA: their fields have the same names."""
 
+SHARED: Final = "(shared)"
+"""Stands for what containers without requests share of the pod's own request (`hvpa.core.workload.pod_level`)."""
 POD_RESOURCES: Final = "the rest of spec.template.spec.resources"
 LARGEST_NODE: Final = "the largest node"
 """What the containers of a pod share."""
@@ -71,8 +73,6 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     bounds: RequestBounds
     scales_limit: bool
     """The limit changes with the request."""
-    most_limit: int | None = None
-    """The pod's own limit, if it has one."""
     whole: str = POD_RESOURCES
     """The name of `bounds.fixed_limit`, if that is not the container's own limit."""
     beyond: int | None = None
@@ -235,6 +235,21 @@ def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[AnyContainerPolicy]:
     return template.resource_policy.container_policies
 
 
+def sharing(present: Mapping[str, ResourceRequirements], resource: Resource) -> Sequence[str]:
+    """Returns the containers that have neither a request nor a limit, and so share the pod's own request."""
+    return [
+        name
+        for name, size in present.items()
+        if name != SHARED and resource not in size.requests and resource not in size.limits
+    ]
+
+
+def governs(policy: AnyContainerPolicy, resource: Resource) -> bool:
+    """Whether a VPA with this policy recommends the resource."""
+    governed = RESOURCES if policy.controlled_resources is None else policy.controlled_resources
+    return policy.mode != "Off" and resource in governed
+
+
 @remembered
 def container_resources(
     spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ResourceRequirements]
@@ -243,17 +258,23 @@ def container_resources(
     targets, find_policy = recommendations(vpa), policies_by_name(policies(spec, vpa))
     governed_resources = []
     for name, now in present.items():
-        policy = find_policy(name)
-        if name not in targets or policy.mode == "Off":
+        if name not in targets:
             continue
-        governed = RESOURCES if policy.controlled_resources is None else policy.controlled_resources
-        scales_limit = policy.controlled_values != "RequestsOnly"
         beyond = amounts(targets[name].uncapped_target)
         for resource, target in amounts(targets[name].target).items():
-            if resource in governed and target > 0:  # a target of 0 is no target
+            names = sharing(present, resource) if name == SHARED else (name,)
+            of_names = [find_policy(one) for one in names]
+            # a target of 0 is no target
+            if target > 0 and all(governs(policy, resource) for policy in of_names):
+                scales_limit = all(policy.controlled_values != "RequestsOnly" for policy in of_names)
                 request, limit = now.requests.get(resource), now.limits.get(resource)
-                least, most = amount(policy.min_allowed, resource), amount(policy.max_allowed, resource)
-                bounds = RequestBounds(least, most, fixed_limit=None if scales_limit else limit)
+                least = [amount(policy.min_allowed, resource) for policy in of_names]
+                most = [amount(policy.max_allowed, resource) for policy in of_names]
+                bounds = RequestBounds(
+                    None if set(least) <= {None} else sum([size or 0 for size in least]),
+                    None if None in most else sum([size or 0 for size in most]),
+                    fixed_limit=None if scales_limit else limit,
+                )
                 container_resource = ContainerResource(
                     name, resource, request, limit, target, bounds, scales_limit
                 )

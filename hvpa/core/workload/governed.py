@@ -1,9 +1,5 @@
-"""The container resources that a usable VPA governs, with the pods' values, limited by the pod template's own resources
-(`spec.template.spec.resources`) and by the largest node (`spec.vpa.maxAllowed`).
-
-The API server refuses a pod whose containers together request more than the pod (`validatePodResourceConsistency` in
-pkg/apis/core/validation of Kubernetes 1.37), and a pod with a container whose limit is above the pod's limit.
-"""
+"""The container resources that a usable VPA governs, with the pods' values, limited by a fixed limit of the pod itself
+(`spec.template.spec.resources`) and by the largest node (`spec.vpa.maxAllowed`)."""
 
 from __future__ import annotations
 
@@ -21,12 +17,14 @@ from hvpa.core.workload.containers import (
     HEAP,
     LARGEST_NODE,
     POD_RESOURCES,
+    SHARED,
     Bound,
     ContainerResource,
     amount,
     container_resources,
     present_resources,
 )
+from hvpa.core.workload.pod_level import least_shared, unshared
 from hvpa.core.workload.runtimes import least_memory, read_at_start
 from hvpa.recommend.hpa.pods import lasting
 
@@ -107,11 +105,17 @@ def limits_of_memory(observation: ScalableState) -> dict[str, int]:
 
 
 def cut_short(observation: ScalableState, measured: Container[ResourceKey] = ()) -> Finding | None:
-    """Returns the recommendations that the pod's own resources or the largest node reduce; None if there are none. More
-    replicas make up for a node that is too small for `measured` resources."""
+    """Returns the recommendations that the pod's own limit or the largest node reduce, or the part of the pod's request
+    that nothing recommends; None if there are none. More replicas make up for a node that is too small for `measured`
+    resources."""
     template, node = observation.workload.spec.template.spec, observation.largest_node
     if template.resources is None and node is None:
         return None
+    assert observation.vpa.object is not None
+    if unknown := unshared(observation.vpa.object, template):
+        why = "share the pod's request (spec.template.spec.resources), and not all of them have a recommendation"
+        texts = [f"{resource}: {', '.join(names)} {why}" for resource, names in unknown.items()]
+        return Finding("PodLevelResources", "; ".join(texts))
     parts, wholes = [], set()
     for free, bounded in zip(recommended(observation), governed(observation), strict=True):
         wanted, most = free.blended(FULL), bounded.blended(FULL)
@@ -130,18 +134,18 @@ def cut_short(observation: ScalableState, measured: Container[ResourceKey] = ())
             else "the largest node is too small"
         )
         return Finding("LargestNode", f"{why} (vpa.maxAllowed): {', '.join(parts)}")
-    why = "the pod template's own resources (spec.template.spec.resources) are too small"
+    why = "the pod template's own limit (spec.template.spec.resources) is too small"
     return Finding("PodLevelResources", f"{why}: {', '.join(parts)}")
 
 
 def _within_pod(
     observation: ScalableState, unbounded: Sequence[ContainerResource]
 ) -> tuple[ContainerResource, ...]:
-    """Returns the container resources, each bounded by its part of the pod's own resources or of the largest node.
+    """Returns the container resources, each bounded by its part of the pod's own limit or of the largest node.
 
-    Containers that ran out of memory are served first. Example: the pod requests 1000m, its containers 300m and 200m;
-    900m and 300m are recommended. The first container gets six sevenths of the remaining 500m, the second gets a
-    seventh. So any combination of changes fits.
+    Containers that ran out of memory are served first. Example: the pod's limit is 1000m, its containers request 300m
+    and 200m; 900m and 300m are recommended. The first container gets six sevenths of the remaining 500m, the second
+    gets a seventh. So any combination of changes fits.
     """
     pod = observation.workload.spec.template.spec
     if pod.resources is None and observation.largest_node is None:
@@ -156,6 +160,12 @@ def _within_pod(
     bounded = []
     for container_resource in unbounded:
         resource, room = container_resource.resource, rooms[container_resource.resource]
+        if container_resource.container == SHARED:
+            bounds = container_resource.bounds
+            least = max(bounds.lower or 0, least_shared(pod, resource))
+            container_resource = structs.replace(
+                container_resource, bounds=structs.replace(bounds, lower=least)
+            )
         if room is not None:
             first = [rise for key, rise in starving.items() if key.resource == resource]
             left = max(0, room.size - sum(first))
@@ -170,8 +180,6 @@ def _within_pod(
                 container_resource.bounds, fixed_limit=most if fixed is None else min(fixed, most)
             )
             container_resource = structs.replace(container_resource, bounds=bounds, whole=room.name)
-        if pod.resources is not None and (limit := amount(pod.resources.limits, resource)) is not None:
-            container_resource = structs.replace(container_resource, most_limit=limit)
         bounded.append(container_resource)
     return tuple(bounded)
 
@@ -179,8 +187,8 @@ def _within_pod(
 def _room_in_pod(
     observation: ScalableState, governed_resources: Sequence[ContainerResource], resource: Resource
 ) -> Bound | None:
-    """Returns how much more the containers may request, and what bounds that; None if nothing does. A missing pod
-    request counts as the pod's limit, which no pod request may exceed."""
+    """Returns how much more the containers may request, and what bounds that; None if nothing does. The pod's own
+    request grows along, up to a limit of the pod that stays (`RequestsOnly`)."""
     pod, node = observation.workload.spec.template.spec, observation.largest_node
     # A missing request is equal to the limit, as in Kubernetes.
     requested = {
@@ -188,9 +196,11 @@ def _room_in_pod(
         for container in lasting(pod)
     }
     taken, rooms = sum(requested.values()), []
-    own = {} if pod.resources is None else pod.resources.limits | pod.resources.requests
-    if (whole := amount(own, resource)) is not None:
-        rooms.append(Bound(max(0, whole - taken), POD_RESOURCES))
+    limit = None if pod.resources is None else amount(pod.resources.limits, resource)
+    if limit is not None and not all(
+        one.scales_limit for one in governed_resources if one.resource == resource
+    ):
+        rooms.append(Bound(max(0, limit - taken), POD_RESOURCES))
     if node is not None and (node.is_awaited or resource in node.allocatable):
         # Pods may request more than the template: by a LimitRange, or by injected containers.
         present = {one.container: one.current for one in governed_resources if one.resource == resource}

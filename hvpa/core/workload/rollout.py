@@ -17,7 +17,7 @@ from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import LAST_INSTANT, Clock, after
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.tuning import FAILED_FOR
-from hvpa.core.workload.containers import Texts, amount, amounts, reported, texts
+from hvpa.core.workload.containers import SHARED, Texts, amount, amounts, reported, texts
 from hvpa.core.workload.own_rollout import partition_of
 from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.starving import starving_containers
@@ -427,7 +427,8 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[str, Mapping[Resourc
     except (MetricsError, QuantityError):
         return PodTotal(sum(size.get(resource, 0) for size in sizes.values()))
     requested = milli if resource == "cpu" else ceil_div(milli, 1000)
-    return PodTotal(min(requested, LARGEST), whole is not None and resource in whole.requests)
+    is_whole = whole is not None and resource in whole.requests and SHARED not in sizes
+    return PodTotal(min(requested, LARGEST), is_whole)
 
 
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:

@@ -108,6 +108,7 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         pod.spec,
         status.running_since,
         [(container.started, container.resources) for container in containers],
+        status.resources,
         [
             pod_condition
             for pod_condition in status.conditions

@@ -139,6 +139,10 @@ def slim_pod(pod: Pod) -> Pod:
         ),
     )
     _share_texts(status, "phase", "host_ip")
+    if pod.spec.resources is None:  # then it only repeats the containers'
+        _set(status, "resources", None)
+    else:
+        _share_parts(status, "resources")
     _set(status, "kept_running_since", status.running_since)
     is_ready = any(entry.type == "Ready" and entry.status == "True" for entry in status.conditions)
     containers = [_slim_container(container, is_ready) for container in status.container_statuses]

@@ -23,10 +23,15 @@ def recommend(api: KubeApi, namespace: str, name: str, memory: int) -> None:
     recommend_target(api, namespace, name, memory=f"{memory}Mi")
 
 
-def recommend_target(api: KubeApi, namespace: str, name: str, **target: str) -> None:
-    """Recommend these amounts for the container `app`, and no others."""
+def recommend_target(
+    api: KubeApi, namespace: str, name: str, others: Json | None = None, **target: str
+) -> None:
+    """Recommend these amounts for the container `app`, and those for `others`, and no others."""
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": now}
-    recommendation = {"containerName": "app", "target": target}
-    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [recommendation]}}
+    recommendations = [
+        {"containerName": container, "target": wanted}
+        for container, wanted in {"app": target, **(others or {})}.items()
+    ]
+    status = {"conditions": [provided], "recommendation": {"containerRecommendations": recommendations}}
     api.patch("VerticalPodAutoscaler", name, namespace, {"status": status}, subresource="status")

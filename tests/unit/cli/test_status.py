@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from builders.build import merged
 from hvpa.cli import status as command
 from tests.unit.cli import schema
 from tests.unit.cli.api_server import OPERATOR, Api
-from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, resizing, vpa
+from tests.unit.cli.resizing import LARGE, SINCE, SMALL, deployment, hvpa, pod, resizing, vpa
 from tests.unit.cli.support import NOW, Doc, Live
 
 pytestmark = pytest.mark.usefixtures("at_ten")  # three minutes after the size was decided
@@ -317,3 +318,29 @@ class TestWatch:
     def test_what_can_not_be_read_at_first_is_an_error(self, live: Live, api: Steps) -> None:
         api.looks = 3
         assert live("status", "web", "--watch").code == 3
+
+
+def test_what_containers_share_of_the_pods_own_resources_is_a_container(shown: Shown, live: Live) -> None:
+    workload, shared = deployment(2), {"name": "(shared)", "requests": LARGE}
+    workload["spec"]["template"]["spec"] = {"resources": {"requests": SMALL}, "containers": [{"name": "app"}]}
+    sizes = {"small": SMALL, "large": LARGE}
+    pods = [
+        merged(
+            pod(name, {}),
+            {"spec": {"resources": {"requests": size}}, "status": {"resources": {"requests": size}}},
+        )
+        for name, size in sizes.items()
+    ]
+    desired = {"replicas": 2, "containers": [shared], "since": SINCE, "generation": 1}
+    manifest = hvpa(status={"desired": desired, "actuation": None, "conditions": []})
+    text, rows = shown(manifest, workload, vpa(), *pods)
+    assert {name: row["state"] for name, row in rows.items()} == {"small": "waiting", "large": "resized"}
+    assert "app: none, (shared): cpu 500m memory 500M  app: none, (shared): cpu 800m memory 600M" in text
+    explained = live("explain", "web").out
+    assert "container (shared): requests cpu 800m, memory 600M" in explained
+    assert "(shared) requests cpu 500m -> 800m, (shared) requests memory 500M -> 600M" in explained
+
+    manifest["spec"]["updateStrategy"]["type"] = "Rollout"
+    manifest["status"] = {}
+    text, rows = shown(manifest, workload, vpa(), *pods)
+    assert {name: row["state"] for name, row in rows.items()} == {"small": "updated", "large": "old"}

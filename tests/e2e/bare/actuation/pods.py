@@ -114,6 +114,8 @@ class Pods:
             for container in manifest["spec"]["containers"]
         ]
         status = {"containerStatuses": statuses, "conditions": [_READY]}
+        if whole := manifest["spec"].get("resources"):
+            status["resources"] = whole
         self.api.patch_status("Pod", pod, self.scenario.namespace, status)
 
     def report(self, pod: str, kind: str, reason: str, message: str, *, of_now: bool = False) -> None:

@@ -51,8 +51,8 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "tests/unit/core/recommenders/test_desired_replicas.py::test_an_hpa_with_too_many_metrics_has_no_say",
     ),
     "PodLevelResources": Elsewhere(
-        "takes a workload with resources of the pod, and a VPA that asks for more, from the beginning",
-        "tests/e2e/bare/scaling/test_resources.py::test_containers_get_no_more_than_the_pods_own_resources_leave",
+        "takes a workload with a limit of the pod, and a VPA that asks for more, from the beginning",
+        "tests/e2e/bare/scaling/test_resources.py::test_containers_get_no_more_than_a_limit_of_the_pod_that_stays_leaves",
     ),
     "LargestNode": Elsewhere(
         "takes nodes, and a VPA that asks for more than they have",

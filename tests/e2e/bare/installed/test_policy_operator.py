@@ -147,6 +147,13 @@ def test_others_are_not_bounded(policed: str, plane: ControlPlane) -> None:
     assert refusal(plane.api, policed, {"metadata": {"labels": {"by": "admin"}}}) == ""
 
 
+def test_a_pod_gets_no_resources_of_its_own(policed: str, thief: KubeApi, plane: ControlPlane) -> None:
+    schemas = plane.api.raw("GET", "/openapi/v3/apis/apps/v1")["components"]["schemas"]
+    if "resources" not in schemas["io.k8s.api.core.v1.PodSpec"]["properties"]:
+        pytest.skip("the API server has no resources of pods")
+    assert REFUSED in refusal(thief, policed, pod(resources={"requests": {"cpu": "2"}}))
+
+
 def test_all_fields_that_the_api_server_knows_are_compared(plane: ControlPlane) -> None:
     """One that a later Kubernetes adds shows here, once the tests run on a control plane that new, or in `make compat`.
     An older one does not know all that are compared."""
@@ -165,7 +172,10 @@ def test_all_fields_that_the_api_server_knows_are_compared(plane: ControlPlane) 
     rolling = known("apps.v1.RollingUpdateStatefulSetStrategy", "apps.v1.RollingUpdateDaemonSet")
     strategy = r"spec\.\?updateStrategy\.\?rollingUpdate"
     assert rolling - compared(rf"object\.{strategy}", rf"oldObject\.{strategy}") == {"partition"}
-    assert known("core.v1.PodSpec") - compared(r"variables\.pod", r"variables\.podBefore") == {"containers"}
+    assert known("core.v1.PodSpec") - compared(r"variables\.pod", r"variables\.podBefore") == {
+        "containers",
+        "resources",
+    }
     assert known("core.v1.Container") - compared("c", "b") == {"name", "resources"}
 
 

@@ -141,22 +141,25 @@ def test_exactly_what_is_governed_is_set(new_scenario: NewScenario, operator: Op
     assert not wrong
 
 
-def test_containers_get_no_more_than_the_pods_own_resources_leave(
+def test_containers_get_no_more_than_a_limit_of_the_pod_that_stays_leaves(
     new_scenario: NewScenario, operator: Operator
 ) -> None:
-    scenario = new_scenario(create=False, changes=VERTICAL_ONLY)
+    policies = [{"containerName": "app", "controlledValues": "RequestsOnly"}]
+    only = {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": policies}}}}}
+    scenario = new_scenario(create=False, changes=merged(VERTICAL_ONLY, only))
     pod = scenario.workload["spec"]["template"]["spec"]
-    pod["resources"] = pair({"cpu": "1", "memory": "1G"}, {"cpu": "1500m", "memory": "1G"})
+    limits = {"cpu": "1500m", "memory": "1500M"}
+    pod["resources"] = pair({"cpu": "1", "memory": "1G"}, limits)
+    pod["containers"][0]["resources"] = pair({"cpu": "500m", "memory": "500M"})
     pod["containers"].append({"name": "side", "image": "side", "resources": pair({"cpu": "200m"})})
     scenario.create()
     scenario.vpa_recommends(cpu="3", memory="2G")
-    scenario.await_requests(cpu="800m", memory="1G")
-    assert scenario.resources()["limits"] == {"cpu": "1500m", "memory": "1G"}
+    scenario.await_requests(cpu="1", memory="1G")
+    assert scenario.target["spec"]["template"]["spec"]["resources"] == pair(limits, limits)
     assert scenario.resources("side") == pair({"cpu": "200m"})
     message = scenario.await_condition("VpaActive", "True", "PodLevelResources")["message"]
-    assert "app cpu: 3 recommended, 800m at most" in message
+    assert "app cpu: 3 recommended, 1 at most" in message
     scenario.await_event("PodLevelResources", "app memory: 2G recommended, 1G at most")
     assert "lastError" not in scenario.status
-    for more in ({"cpu": "801m"}, {"memory": "1001M"}):
-        with pytest.raises(ApiError, match="must be greater than or equal to aggregate container requests"):
-            scenario.set_requests(**more)
+    with pytest.raises(ApiError, match="must be greater than or equal to aggregate container requests"):
+        scenario.set_requests(cpu="1301m")

@@ -446,4 +446,4 @@ def test_no_request_lowers_a_memory_limit_beside_a_raise_and_limits_are_never_be
     assert not mixes(before, then)
     assert not mixes(present_sizes(web_pod), then) or mixes(present_sizes(web_pod), before)
     assert all(part.requests[key] <= part.limits[key] for part in then.values() for key in part.requests)
-    assert qos_class(web_pod, then.values()) == qos_class(web_pod, before.values())
+    assert qos_class(web_pod, then) == qos_class(web_pod, before)

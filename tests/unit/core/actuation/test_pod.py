@@ -15,6 +15,7 @@ from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.pod import qos_class, reported_since
 from hvpa.core.model import MemoryUse, RefusedResize
 from hvpa.core.workload.containers import amounts, read_all
+from hvpa.core.workload.pod_level import POD
 from tests.unit.core.actuation.sized_pods import (
     INFEASIBLE,
     LARGER,
@@ -337,8 +338,9 @@ def test_the_qos_class(requests: Any, limits: Any, whole: Any, expected: str) ->
 
 def qos_of(pod: Pod) -> str:
     """The QoS class of a pod with the containers that it has."""
+    of_pod = {} if pod.spec.resources is None else {POD: pod.spec.resources}
     return qos_class(
-        pod, read_all({container.name: container.resources for container in pod.spec.containers}).values()
+        pod, read_all({container.name: container.resources for container in pod.spec.containers} | of_pod)
     )
 
 

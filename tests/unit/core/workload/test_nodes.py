@@ -16,6 +16,7 @@ from hvpa.api.objects.read_models import Node, Pod, TemplateSpec
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import Decision, LargestNode
 from hvpa.core.workload.nodes import largest_node
+from tests.unit.core.workload.test_governed import FIXED
 
 GPU: Final = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 LARGE: Final[Mapping[Resource, int]] = {"cpu": 64_000, "memory": 64 * 2**30}
@@ -184,11 +185,11 @@ def test_without_the_right_to_read_nodes_none_bounds_requests() -> None:
 
 def test_the_pods_own_resources_may_be_smaller_than_the_node() -> None:
     inputs = build.objects(
-        build.hvpa(SPEC),
+        build.hvpa(build.merged(SPEC, FIXED)),
         build.workload(
             2,
             containers=[build.container(requests={"cpu": "1", "memory": "1Gi"})],
-            change={"spec": {"template": {"spec": {"resources": {"requests": {"cpu": "2"}}}}}},
+            change={"spec": {"template": {"spec": {"resources": {"limits": {"cpu": "2"}}}}}},
         ),
         None,
         build.vpa({"app": {"cpu": "8", "memory": "32Gi"}}),

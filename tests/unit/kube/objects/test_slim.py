@@ -275,3 +275,17 @@ def test_of_annotations_those_are_kept_that_are_read(
 ) -> None:
     applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "shop"}
     assert decoded(resource, metadata={"annotations": applied}).metadata.annotations == kept
+
+
+def test_the_size_of_a_pod_itself_is_kept_if_its_spec_has_one() -> None:
+    """Kubelets report one for each pod."""
+    small, large = {"requests": {"cpu": "1"}}, {"requests": {"cpu": "2"}}
+    spec = {"containers": [{"name": "app"}], "resources": large}
+    before, after, other = [
+        decoded(PODS, name, spec=spec, status={"phase": "Running", "resources": size})
+        for name, size in (("a", small), ("a", large), ("b", large))
+    ]
+    assert pod_changed(before, after)
+    assert after.status.resources is other.status.resources
+    spec = {"containers": [{"name": "app"}]}
+    assert decoded(PODS, spec=spec, status={"resources": large}).status.resources is None

@@ -18,6 +18,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.containers import SHARED
 from hvpa_lab.report.risks import human
 from hvpa_lab.report.rows import HOURS_PER_MONTH, Amount, size_of
 
@@ -79,8 +80,12 @@ def test_requests_of_the_pod_itself_stand_for_those_of_its_containers() -> None:
         containers=[container("app", {"cpu": "500m", "memory": "1Gi"})],
         resources=Resources(requests={"cpu": "2"}),
     )
-    larger = {"app": ResourceRequirements({"cpu": 900, "memory": 2 * GIB}, {})}
-    assert size_of(workload(spec), 3, larger).total == Amount(6000, 6 * GIB)
+    assert size_of(workload(spec)).pod == Amount(2000, GIB)
+    decided = {
+        "app": ResourceRequirements({"cpu": 900, "memory": 2 * GIB}, {}),
+        SHARED: ResourceRequirements({"cpu": 1500}, {}),
+    }
+    assert size_of(workload(spec), 3, decided).total == Amount(7200, 6 * GIB)
 
 
 @pytest.mark.parametrize(

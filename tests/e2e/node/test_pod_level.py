@@ -1,0 +1,107 @@
+"""The resources of a pod itself on a real node: what its kubelet does when they are resized, and that the operator
+resizes them with what the containers need."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from hvpa.api.values.quantity import parse_cpu, parse_memory
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator, install_operator_rbac
+from localcluster.workloads.load import await_pods, is_ready
+from localcluster.workloads.real_pods import RealPods, condition, status
+from tests.e2e.full import objects, recommended
+
+pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
+
+OWN: Json = {"requests": {"cpu": "200m", "memory": "128M"}, "limits": {"cpu": "400m", "memory": "128M"}}
+LARGER: Json = {"requests": {"cpu": "500m", "memory": "192M"}, "limits": {"cpu": "1", "memory": "192M"}}
+WEB: Json = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+ANY: Json = {"minChange": {"cpu": {"value": "1m"}, "memory": {"value": "1"}}}
+
+
+def spec(pods: RealPods) -> Json:
+    """A pod of two containers without requests, that share those of the pod."""
+    pods.use("web", 50, 20)
+    made = pods.spec("web", {})
+    (app,) = made["containers"]
+    return made | {"resources": OWN, "containers": [app, app | {"name": "side"}]}
+
+
+def has(pods: RealPods, name: str, size: Json) -> bool:
+    """Whether the pod's spec, its kubelet and the kernel have this size."""
+    pod = pods.get(name)
+    granted = pods.cgroup(name, of_pod=True)
+    limits = parse_cpu(size["limits"]["cpu"]) * 100, parse_memory(size["limits"]["memory"])
+    return bool(
+        pod["spec"]["resources"] == size
+        and numbers(pod["status"].get("resources", {})) == numbers(size)
+        and (granted.quota, granted.limit) == limits
+        and not any(condition(pod, kind) for kind in ("PodResizeInProgress", "PodResizePending"))
+    )
+
+
+def numbers(size: Json) -> list[int]:
+    pairs = [
+        (part.get("cpu", 0), part.get("memory", 0))
+        for part in (size.get("requests", {}), size.get("limits", {}))
+    ]
+    return [amount for cpu, memory in pairs for amount in (parse_cpu(cpu), parse_memory(memory))]
+
+
+def test_the_kubelet_resizes_a_pod_whose_containers_have_no_requests(pods: RealPods) -> None:
+    metadata = {"name": "web", "namespace": pods.namespace}
+    pods.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec(pods)})
+    pods.until("web", is_ready, "is ready")
+    wait_for(lambda: has(pods, "web", OWN), 30, "the size of its template")
+    for size in (LARGER, OWN):
+        body = {"spec": {"resources": size}}
+        pods.api.patch("Pod", "web", pods.namespace, body, subresource="resize")
+        wait_for(partial(has, pods, "web", size), 60, f"{size}")
+    assert status(pods.get("web"))["restartCount"] == 0
+
+
+def test_the_operator_resizes_running_pods_and_new_ones_have_the_size(
+    node_cluster: ControlPlane, pods: RealPods
+) -> None:
+    api, namespace = pods.api, pods.namespace
+    kubeconfig = install_operator_rbac(node_cluster, deployment=False)
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec(pods)}
+    content = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    metadata = {"name": "web", "namespace": namespace}
+    api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": content})
+    await_pods(api, namespace, "web")
+    first = pods.only_pod("web")
+    recommended.vpa(api, namespace, "web", WEB)
+    recommended.recommend_target(
+        api, namespace, "web", {"side": {"cpu": "100m", "memory": "64M"}}, cpu="400m", memory="128M"
+    )
+    with Operator(node_cluster, kubeconfig):
+        api.create(
+            objects.hvpa(
+                "web",
+                namespace,
+                hpa={"deploy": False},
+                vpa={"name": "web", "scaleUp": ANY, "scaleDown": ANY},
+                weightBasedScalingIntervals=[{"vpaWeight": 100}],
+                updateStrategy={"type": "InPlace"},
+            )
+        )
+        wait_for(lambda: has(pods, first, LARGER), 90, "the size of a running pod")
+        assert status(pods.get(first))["restartCount"] == 0
+        assert all("requests" not in one["resources"] for one in pods.get(first)["spec"]["containers"])
+        wait_for(lambda: api.find("HvpaSizes", "hvpa", namespace), 60, "an entry for new pods")
+
+        def is_created() -> bool:  # the API server's policies look at a copy
+            api.patch("Deployment", "web", namespace, {"spec": {"replicas": 1}})
+            wait_for(lambda: len(api.list("Pod", namespace, "app=web")) == 1, 60, "one pod")
+            api.patch("Deployment", "web", namespace, {"spec": {"replicas": 2}})
+            await_pods(api, namespace, "web")
+            return all(pod["spec"]["resources"] == LARGER for pod in api.list("Pod", namespace, "app=web"))
+
+        wait_for(is_created, 120, "a new pod of that size")
+        assert api.get("Deployment", "web", namespace)["spec"]["template"]["spec"]["resources"] == OWN
+    api.delete("Hvpa", "web", namespace)
