@@ -51,6 +51,14 @@ COMMANDS: Final = {
         "hvpa_lab.report.command",
         "show the replicas, requests, cost and risks of each workload under an Hvpa; read-only",
     ),
+    "diff": (
+        "hvpa_lab.export.command",
+        "print how the sizes that HVPA would set differ from the cluster's; read-only, for CI",
+    ),
+    "export": (
+        "hvpa_lab.export.command",
+        "write the sizes that HVPA would set into files for Git, as kustomize patches, Helm values or manifests",
+    ),
     "init": (
         "hvpa_lab.init.command",
         "write an Hvpa for a workload from its history, and compare it with today's configuration by simulation",
