@@ -152,8 +152,9 @@ def _text(result: Sized, before: str | None, document: Document, within: int) ->
     """The text of a workload's file. A new file has the present size if that is near, so that merging it changes
     nothing."""
     wanted = document(result.workload, result.wanted)
+    text = text_of(wanted)
     known = text_of(document(result.workload, result.present)) if before is None else before
-    return known if is_near(known, wanted, within) else text_of(wanted)
+    return known if known != text and is_near(known, wanted, within) else text
 
 
 def _components(names: Iterable[str]) -> dict[str, str]:
