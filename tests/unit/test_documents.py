@@ -38,6 +38,7 @@ GATES = (*gates.GATES, gates.POD_REPLACEMENT, gates.MAX_STEP)
 IN_ORDER = {
     "docs/tutorial.md": "tests/e2e/full/test_tutorial.py",
     "docs/first-day.md": "tests/e2e/full/test_first_day.py",
+    "docs/export.md": "tests/e2e/bare/reporting/test_export.py",
 } | dict.fromkeys(
     (
         "docs/alerts.md",
@@ -96,6 +97,8 @@ NOT_HERE = {
 }
 """Blocks of commands that no test runs, and why."""
 OTHER_YAML = {
+    ("docs/export.md", None): "tests/unit/lab/export/test_page.py",
+    ("docs/export.md", "Kustomization"): "tests/unit/lab/export/test_page.py",
     ("docs/gitops.md", "Application"): "tests/unit/test_documents.py",
     ("docs/gitops.md", "Kustomization"): "tests/unit/test_documents.py",
     ("docs/init.md", None): "tests/unit/lab/init/test_page.py",

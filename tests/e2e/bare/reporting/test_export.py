@@ -1,9 +1,10 @@
-"""`hvpa export` and `hvpa diff` with the rights of `config/export` on a real API server. The files are valid for kubectl
-and its kustomize, and once they are applied there is no difference."""
+"""`hvpa export` and `hvpa diff` with the rights of `config/export` on a real API server: the files are valid for
+kubectl and its kustomize, and once they are applied there is no difference."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ import yaml
 
 from hvpa.cli.main import main
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.operator.operator import REPOSITORY
+from localcluster.operator.operator import NAMESPACE, REPOSITORY
 from localcluster.workloads.bare_manifests import deployment
-from tests.e2e.bare.accounts import bind_cluster_role, new_account
 from tests.e2e.bare.reporting.test_report import busy, observed
+from tests.pages import every_block
 
 HVPA = {
     "apiVersion": "autoscaling.k8s.io/v1alpha1",
@@ -31,20 +32,26 @@ HVPA = {
 }
 WANTED = {"requests": {"cpu": "750m", "memory": "750M"}, "limits": {"cpu": "1500m", "memory": "1500M"}}
 """Half of the way from 500m to 1 core, and from 500M to 1G; the limits are twice as much."""
+BEGIN, RIGHTS = [block for block in every_block() if block.page == "docs/export.md" and block.has_commands]
 APPLY = ("apply", "--server-side", "--field-manager=ci")
 
 
 @pytest.fixture
-def job(plane: ControlPlane, space: str) -> Callable[..., int]:
+def job(plane: ControlPlane, space: str) -> Iterator[Callable[..., int]]:
     """Runs a command as the account of a CI job, on a web server under an Hvpa in mode Recommend."""
     busy(plane, space)
     observed(plane, space)
     plane.api.create({**HVPA, "metadata": {"name": "web", "namespace": space}})
-    plane.kubectl("apply", "-k", str(REPOSITORY / "config/export"))
-    new_account(plane, space, "ci")
-    bind_cluster_role(plane, "hvpa-export", space, "ci")
-    kubeconfig = str(plane.service_account_kubeconfig(space, "ci"))
-    return lambda *argv: main([*argv, "-n", space, "--kubeconfig", kubeconfig])
+    assert BEGIN.text.startswith("hvpa diff -n shop")
+    for line in RIGHTS.text.replace("config/", f"{REPOSITORY}/config/").splitlines():
+        plane.kubectl(*shlex.split(line)[1:])
+    rules = plane.api.get("ClusterRole", "hvpa-export")["rules"]
+    plane.await_right(f"system:serviceaccount:{NAMESPACE}:hvpa-export", rules[-1], space)
+    kubeconfig = str(plane.service_account_kubeconfig(NAMESPACE, "hvpa-export"))
+    yield lambda *argv: main([*argv, "-n", space, "--kubeconfig", kubeconfig])
+    plane.api.delete("ServiceAccount", "hvpa-export", NAMESPACE)
+    for kind in ("ClusterRoleBinding", "ClusterRole"):
+        plane.api.delete(kind, "hvpa-export")
 
 
 def container(plane: ControlPlane, space: str) -> Any:
