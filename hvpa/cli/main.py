@@ -47,6 +47,10 @@ COMMANDS: Final = {
         "hvpa.cli.mode",
         "restore the mode that paused Hvpas had before `hvpa pause`; Apply if it is unknown",
     ),
+    "undo": (
+        "hvpa.cli.undo",
+        "restore the requests and limits before the last change of a pod template, and pause the Hvpa",
+    ),
     "report": (
         "hvpa_lab.report.command",
         "show the replicas, requests, cost and risks of each workload under an Hvpa; read-only",

@@ -106,6 +106,17 @@ class LastScaling(StatusModel):
     """Requests after the scaling."""
 
 
+class PreviousSize(StatusModel):
+    """Size of the pod template before HVPA last changed it, which `hvpa undo` restores."""
+
+    time: Timestamp | None = None
+    """Time of the change."""
+    replicas: Whole = 0
+    """Replicas before the change."""
+    containers: tuple[RecommendedContainer, ...] = ()
+    """Requests and limits of the changed containers before the change."""
+
+
 class LastError(StatusModel):
     """The last error."""
 
@@ -452,6 +463,8 @@ class HvpaStatus(StatusModel):
     """Changes that HVPA holds back."""
     last_scaling: LastScaling | None = None
     """The last change of the workload."""
+    previous_size: PreviousSize | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Size before the last change of the pod template; missing if pods are resized in place."""
     last_error: LastError | None = None
     """The last error."""
     conditions: tuple[StatusCondition, ...] = ()
