@@ -498,7 +498,7 @@ class HvpaStatus(StatusModel):
 
 
 MOST_STATUS: Final = 256 * 1024
-"""Maximum size in bytes of a status that is read as a whole. The operator's own status has up to 140 KB, with 100
+"""Maximum size in bytes of a status that is read as a whole. The operator's own status has up to 160 KB, with 100
 containers that all change."""
 MOST_FIELD: Final = 32 * 1024
 """Maximum size in bytes of a top-level field that is read from a larger status, which the operator did not write."""
