@@ -44,7 +44,7 @@ def job(plane: ControlPlane, space: str) -> Iterator[Callable[..., int]]:
     plane.api.create({**HVPA, "metadata": {"name": "web", "namespace": space}})
     assert BEGIN.text.startswith("hvpa diff -n shop")
     for line in RIGHTS.text.replace("config/", f"{REPOSITORY}/config/").splitlines():
-        plane.kubectl(*shlex.split(line)[1:])
+        plane.kubectl(*shlex.split(line, comments=True)[1:])
     rules = plane.api.get("ClusterRole", "hvpa-export")["rules"]
     plane.await_right(f"system:serviceaccount:{NAMESPACE}:hvpa-export", rules[-1], space)
     kubeconfig = str(plane.service_account_kubeconfig(NAMESPACE, "hvpa-export"))
