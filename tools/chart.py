@@ -46,6 +46,7 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "deletion-cost/policy.yaml",
         ),
     ),
+    "export.yaml": (".Values.exportRole", ("export/role.yaml",)),
     "fast-signal.yaml": (
         ".Values.fastSignal",
         (

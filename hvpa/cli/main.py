@@ -51,9 +51,21 @@ COMMANDS: Final = {
         "hvpa.cli.write.approve",
         "approve the changes of requests that wait for it in Hvpas of mode Review",
     ),
+    "undo": (
+        "hvpa.cli.write.undo",
+        "restore the requests and limits before the last change of a pod template, and pause the Hvpa",
+    ),
     "report": (
         "hvpa_lab.report.command",
         "show the replicas, requests, cost and risks of each workload under an Hvpa; read-only",
+    ),
+    "diff": (
+        "hvpa_lab.export.command",
+        "print how the sizes that HVPA would set differ from the cluster's; read-only, for CI",
+    ),
+    "export": (
+        "hvpa_lab.export.command",
+        "write the sizes that HVPA would set into files for Git, as kustomize patches, Helm values or manifests",
     ),
     "init": (
         "hvpa_lab.init.command",

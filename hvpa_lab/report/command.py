@@ -59,8 +59,8 @@ def _read_inventory(args: argparse.Namespace) -> Inventory:
         raise UsageError("use either --namespace or --all-namespaces, not both")
     from hvpa_lab.report.live import fetch  # its client takes longer to import than the rest
 
-    local, unreadable, unread = fetch(args)
-    return inventory(local, args.vpa_weight, unreadable, unread)
+    found = fetch(args)
+    return inventory(found.local, args.vpa_weight, found.unreadable, found.unread)
 
 
 def _in_files(args: argparse.Namespace) -> Inventory:

@@ -12,14 +12,16 @@ from typing import Any, Final, NamedTuple
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Vpa
 from hvpa.cli.errors import CommandError
-from hvpa.cli.input.live import Reader, read_cluster
+from hvpa.cli.input.live import NO_CRD, Reader, read_cluster
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import CustomTarget
 from hvpa.kube.cache.scales import AT_ONCE, NotScalable
 from hvpa.kube.cache.scales import read_scale as read_scale
 from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.errors import ApiError
+from hvpa.kube.clock import SystemClock
 from hvpa.kube.objects.resources import (
+    CHECKPOINTS,
     DEPLOYMENTS,
     HPAS,
     HVPAS,
@@ -44,13 +46,16 @@ class Fetched(NamedTuple):
     """Objects that can't be decoded."""
     unread: Mapping[Target, str]
     """Targets that can't be read, and the reasons."""
+    namespace: str | None
+    """The namespace; None: all."""
 
 
-def fetch(args: argparse.Namespace) -> Fetched:
+def fetch(args: argparse.Namespace, command: str = "report", *, of_hvpas: bool = False) -> Fetched:
     """All objects of a report, from a namespace (default: the kubeconfig context's) or from all.
 
-    Kinds that few clusters scale are read if an HPA, VPA or Hvpa names them. Raises CommandError if a permission is
-    missing, ClusterError if the cluster can't be reached.
+    Kinds that few clusters scale are read if an HPA, VPA or Hvpa names them. With `of_hvpas`, Hvpas must be served, and
+    checkpoints of VPAs are read if they may be. Raises CommandError if a permission is missing, ClusterError if the
+    cluster can't be reached.
     """
     unreadable: list[LeftOut] = []
 
@@ -62,13 +67,16 @@ def fetch(args: argparse.Namespace) -> Fetched:
         if args.all_namespaces:
             reader.namespace = None
         for resource in (DEPLOYMENTS, STATEFULSETS, HPAS, PODS, HVPAS):
-            await _list_objects(reader, resource)
-        reader.local.set_served(VPAS, await _list_objects(reader, _WHOLE_VPAS))
+            if not await _list_objects(reader, resource, command) and of_hvpas:
+                raise CommandError(NO_CRD)
+        reader.local.set_served(VPAS, await _list_objects(reader, _WHOLE_VPAS, command))
+        if of_hvpas and await reader.may_list(CHECKPOINTS):
+            reader.local.note_silences(SystemClock().now())
         await reader.read_nodes()
         await reader.note_resizes()
-        return Fetched(reader.local, unreadable, await _read_named(reader))
+        return Fetched(reader.local, unreadable, await _read_named(reader), reader.namespace)
 
-    return read_cluster(read, "hvpa-report", args)
+    return read_cluster(read, f"hvpa-{command}", args)
 
 
 async def _read_named(reader: Reader) -> dict[Target, str]:
@@ -106,7 +114,7 @@ async def _read_named(reader: Reader) -> dict[Target, str]:
     return unread
 
 
-async def _list_objects(reader: Reader, resource: ApiResource[Any]) -> bool:
+async def _list_objects(reader: Reader, resource: ApiResource[Any], command: str) -> bool:
     """Store all objects of a kind; returns False if the cluster does not serve it (a missing CRD of Hvpas or VPAs).
 
     Raises CommandError if Hvpas are served in another version only, or the permission is missing.
@@ -121,7 +129,7 @@ async def _list_objects(reader: Reader, resource: ApiResource[Any]) -> bool:
         if await reader.is_served(resource):
             wider = "" if reader.namespace is not None else ", or -n NAMESPACE for a single namespace"
             raise CommandError(
-                f"no right to list {resource.plural}: {error}; hvpa report needs the verb list{wider}"
+                f"no right to list {resource.plural}: {error}; hvpa {command} needs the verb list{wider}"
             ) from error
     await reader.refuse_other_version(resource)
     return False

@@ -39,6 +39,7 @@ IN_ORDER = {
     "docs/tutorial.md": "tests/e2e/full/test_tutorial.py",
     "docs/first-day.md": "tests/e2e/full/test_first_day.py",
     "docs/review.md": "tests/e2e/bare/scaling/test_review.py",
+    "docs/export.md": "tests/e2e/bare/reporting/test_export.py",
 } | dict.fromkeys(
     (
         "docs/alerts.md",
@@ -97,6 +98,8 @@ NOT_HERE = {
 }
 """Blocks of commands that no test runs, and why."""
 OTHER_YAML = {
+    ("docs/export.md", None): "tests/unit/lab/export/test_page.py",
+    ("docs/export.md", "Kustomization"): "tests/unit/lab/export/test_page.py",
     ("docs/gitops.md", "Application"): "tests/unit/test_documents.py",
     ("docs/gitops.md", "Kustomization"): "tests/unit/test_documents.py",
     ("docs/init.md", None): "tests/unit/lab/init/test_page.py",

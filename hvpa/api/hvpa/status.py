@@ -106,6 +106,17 @@ class LastScaling(StatusModel):
     """Requests after the scaling."""
 
 
+class PreviousSize(StatusModel):
+    """Size of the pod template before HVPA last changed it, which `hvpa undo` restores."""
+
+    time: Timestamp | None = None
+    """Time of the change."""
+    replicas: Whole = 0
+    """Replicas before the change."""
+    containers: tuple[RecommendedContainer, ...] = ()
+    """Requests and limits of the changed containers before the change."""
+
+
 class LastError(StatusModel):
     """The last error."""
 
@@ -452,6 +463,8 @@ class HvpaStatus(StatusModel):
     """Changes that HVPA holds back."""
     last_scaling: LastScaling | None = None
     """The last change of the workload."""
+    previous_size: PreviousSize | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Size before the last change of the pod template; missing if pods are resized in place."""
     last_error: LastError | None = None
     """The last error."""
     conditions: tuple[StatusCondition, ...] = ()
@@ -485,7 +498,7 @@ class HvpaStatus(StatusModel):
 
 
 MOST_STATUS: Final = 256 * 1024
-"""Maximum size in bytes of a status that is read as a whole. The operator's own status has up to 140 KB, with 100
+"""Maximum size in bytes of a status that is read as a whole. The operator's own status has up to 160 KB, with 100
 containers that all change."""
 MOST_FIELD: Final = 32 * 1024
 """Maximum size in bytes of a top-level field that is read from a larger status, which the operator did not write."""

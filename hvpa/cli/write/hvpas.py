@@ -1,4 +1,4 @@
-"""Conditional writes to Hvpas in a cluster, for the commands that write: pause, resume and approve."""
+"""Conditional writes to Hvpas in a cluster, for the commands that write: pause, resume, approve and undo."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from hvpa.kube.client.transport import MERGE_PATCH, Body
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.slim import DROPPED_ANNOTATION
 
+BEFORE: Final = "hvpa.autoscaling.k8s.io/mode-before-pause"
+"""Annotation of a paused Hvpa: the mode before `hvpa pause`."""
 MANAGER: Final = "kubectl-hvpa"
 """Field manager of these writes."""
 TRIES: Final = 5
@@ -36,7 +38,9 @@ class _Manager(msgspec.Struct, rename="camel"):
     fields: dict[str, Any] = msgspec.field(default_factory=dict, name="fieldsV1")
 
 
-class _Meta(msgspec.Struct, rename="camel"):
+class HvpaMeta(msgspec.Struct, rename="camel"):
+    """The used metadata."""
+
     name: str
     namespace: str = ""
     resource_version: str = ""
@@ -55,7 +59,7 @@ class _Applied(msgspec.Struct):
 class WrittenHvpa(msgspec.Struct):
     """The used fields of an Hvpa."""
 
-    metadata: _Meta
+    metadata: HvpaMeta
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
@@ -77,6 +81,13 @@ class HvpaChange(NamedTuple):
 Decide = Callable[[WrittenHvpa], HvpaChange | str]
 """Returns the change of an Hvpa, or why it is not changed."""
 _decode = msgspec.json.Decoder(WrittenHvpa).decode
+
+
+def paused(hvpa: WrittenHvpa) -> HvpaChange | str:
+    """Decide to pause an Hvpa."""
+    if hvpa.spec.mode == "Paused":
+        return "is paused already"
+    return HvpaChange(f"paused (its mode was {hvpa.spec.mode})", {BEFORE: hvpa.spec.mode}, "Paused")
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -115,12 +126,12 @@ def change_selected(args: argparse.Namespace, decider: Callable[[Reader], Any]) 
 async def _change_all(reader: Reader, args: argparse.Namespace, decide: Decide) -> list[str]:
     """Change all; returns the names of the Hvpas that could not be changed."""
     failed: list[str] = []
-    hvpas = [WrittenHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
+    hvpas = [WrittenHvpa(HvpaMeta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
     if args.all:
         hvpas = await _listed(reader, None if args.all_namespaces else reader.namespace)
     for hvpa in hvpas:
         try:
-            await _change(reader, hvpa, decide, known=args.all)
+            await change_hvpa(reader, hvpa, decide, known=args.all)
         except ApiError as error:
             if is_of_the_server(error):
                 raise
@@ -145,7 +156,7 @@ async def _listed(reader: Reader, namespace: str | None) -> list[WrittenHvpa]:
     return hvpas
 
 
-async def _change(reader: Reader, hvpa: WrittenHvpa, decide: Decide, *, known: bool) -> None:
+async def change_hvpa(reader: Reader, hvpa: WrittenHvpa, decide: Decide, *, known: bool) -> None:
     """Change an Hvpa in its current state (`known`: as listed). After a conflict, it is read and decided again."""
     path = HVPAS.path(hvpa.metadata.namespace, hvpa.metadata.name)
     for left in reversed(range(TRIES)):

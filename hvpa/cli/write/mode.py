@@ -6,13 +6,17 @@ They set spec.mode of Hvpas in a cluster, each by a conditional write, and name 
 from __future__ import annotations
 
 import argparse
-from typing import Final
 
 from hvpa.cli.input.live import Reader
-from hvpa.cli.write.hvpas import Decide, HvpaChange, WrittenHvpa, add_selection, change_selected
-
-BEFORE: Final = "hvpa.autoscaling.k8s.io/mode-before-pause"
-"""Annotation of a paused Hvpa: the mode before `hvpa pause`."""
+from hvpa.cli.write.hvpas import (
+    BEFORE,
+    Decide,
+    HvpaChange,
+    WrittenHvpa,
+    add_selection,
+    change_selected,
+    paused,
+)
 
 add_arguments = add_selection
 
@@ -21,15 +25,9 @@ def main(args: argparse.Namespace) -> int:
     """Pause or resume the selected Hvpas. Raises CommandError."""
 
     async def decider(_reader: Reader) -> Decide:
-        return _paused if args.verb == "pause" else _resumed
+        return paused if args.verb == "pause" else _resumed
 
     return change_selected(args, decider)
-
-
-def _paused(hvpa: WrittenHvpa) -> HvpaChange | str:
-    if hvpa.spec.mode == "Paused":
-        return "is paused already"
-    return HvpaChange(f"paused (its mode was {hvpa.spec.mode})", {BEFORE: hvpa.spec.mode}, "Paused")
 
 
 def _resumed(hvpa: WrittenHvpa) -> HvpaChange | str:

@@ -19,6 +19,7 @@ from hvpa.api.hvpa.status import (
     HvpaStatus,
     LastError,
     LastScaling,
+    PreviousSize,
     Recommended,
     Replacing,
     StatusCondition,
@@ -38,7 +39,7 @@ from hvpa.core.report.parts import DecisionParts
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.values.weight import FULL, percent
-from hvpa.core.workload.containers import wire
+from hvpa.core.workload.containers import present_resources, wire
 from hvpa.core.workload.selector import selector_text
 
 _LONGEST: Final = 1024
@@ -73,6 +74,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         "last_scaling": _last_scaling(observation, clock, decided)
         if decided.axes.applied
         else before.last_scaling,
+        "previous_size": _previous_size(observation, decided),
         "last_error": _refused(observation, decided),
         "conditions": next_conditions,
         "recommended": _recommended(observation, decided),
@@ -143,6 +145,8 @@ def only_scaled(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis])
     """Return the decided status with a `lastScaling` of only these axes, because the step was carried out only on
     them."""
     last = decided.last_scaling
+    if "vertical" not in axes:
+        decided = _updated(decided, {"previous_size": before.previous_size})
     if last is None or not axes:
         return _updated(decided, {"last_scaling": before.last_scaling})
     fields: dict[str, object] = {}
@@ -167,7 +171,12 @@ def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[A
         horizontal=known.horizontal if "horizontal" in axes else then.horizontal,
         vertical=known.vertical if "vertical" in axes else then.vertical,
     )
-    fields = {"axes": None if kept == Axes() else kept, "last_scaling": before.last_scaling}
+    fields: dict[str, object] = {
+        "axes": None if kept == Axes() else kept,
+        "last_scaling": before.last_scaling,
+    }
+    if "vertical" in axes:
+        fields["previous_size"] = before.previous_size
     return _updated(decided, fields)
 
 
@@ -247,6 +256,20 @@ def _last_scaling(observation: ScalableState, clock: Clock, decided: DecisionPar
         last_scale_time=clock.stamp().replace(microsecond=0),
         hpa_status=HpaScalingStatus(current_replicas=current, desired_replicas=decided.axes.target),
         vpa_status=_targets(targets) if targets else None,
+    )
+
+
+def _previous_size(observation: ScalableState, decided: DecisionParts) -> PreviousSize | None:
+    """Return the size before a change of the pod template; the known size if this decision does not change it."""
+    axis = decided.axes.vertical
+    is_step = any(changed == "vertical" for changed, _ in decided.axes.applied)
+    if axis is None or not is_step or observation.spec.strategy.in_place:
+        return observation.status.previous_size
+    present = present_resources(observation.workload.spec.template.spec.containers)
+    return PreviousSize(
+        time=axis.last_scale_time,
+        replicas=observation.workload.spec.replicas,
+        containers=recorded({name: present[name] for name in sorted(decided.axes.changed)}),
     )
 
 

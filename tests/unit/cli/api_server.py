@@ -48,6 +48,8 @@ class Api:
         self.refuse: dict[str, int] = {}
         """By name of an Hvpa: the code to answer its next patch with."""
         self.raw: dict[str, bytes] = {}
+        self.patched: list[Doc] = []
+        """The specs of patches of other objects, which are not applied."""
         self.asked: list[tuple[str, str]] = []
         self.paths: list[str] = []
         self.unserved: set[str] = set()
@@ -150,17 +152,20 @@ class Api:
         return 200, json.dumps({"resources": [{"name": resource} for resource in served]}).encode()
 
     def patch(self, path: str, body: Doc) -> tuple[int, bytes]:
-        """The code and body for a merge patch of an Hvpa's mode and annotations."""
+        """The code and body for a merge patch of an Hvpa's mode and annotations, or a patch of a workload."""
         parts = path.strip("/").split("/")
         namespace, plural, name = parts[parts.index("namespaces") + 1 :]
         self.asked.append((plural, "patch"))
         hvpa = next(
             document for document in self.found(namespace, plural) if document["metadata"]["name"] == name
         )
-        if code := self.refuse.pop(name, 0):
+        if code := self.refuse.pop(name if plural == "hvpas" else f"{plural}/{name}", 0):
             status = {"kind": "Status", "code": code, "message": f"no change of {name}"}
             return code, json.dumps(status).encode()
         assert body["metadata"]["resourceVersion"] == hvpa["metadata"]["resourceVersion"]
+        if plural != "hvpas":
+            self.patched.append(body["spec"])
+            return 200, json.dumps(hvpa).encode()
         hvpa["spec"].update(body.get("spec", {}))
         annotations = {**hvpa["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
         hvpa["metadata"]["annotations"] = {

@@ -40,6 +40,7 @@ def test_every_file_is_listed_in_its_kustomization() -> None:
         "custom-kinds",
         "dashboard",
         "deletion-cost",
+        "export",
         "manager",
         "network-policy",
         "operator-policy",

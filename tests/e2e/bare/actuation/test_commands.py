@@ -13,6 +13,7 @@ import pytest
 
 from hvpa.cli.main import main
 from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.workloads.bare_manifests import weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_in_place import in_place
@@ -94,3 +95,32 @@ def test_each_pods_rung_is_shown_as_the_operator_counts_it(new_scenario: NewScen
     scenario.await_condition("Paused", "True", "Paused")
     assert run("resume", "--all")[0] == f"Hvpa {scenario.namespace}/{scenario.name}: resumed, in mode Apply\n"
     scenario.await_condition("Paused", "False", "NotPaused")
+
+
+def test_undo_restores_the_template_and_the_operator_leaves_it_until_it_is_resumed(
+    new_scenario: NewScenario, run: Run
+) -> None:
+    scenario = new_scenario(changes=weight(100))
+    name = f"{scenario.namespace}/{scenario.name}"
+    scenario.vpa_recommends(cpu="1", memory="1G")
+    scenario.await_requests(cpu="1", memory="1G")
+    scenario.soon(lambda: "previousSize" in scenario.status, "the status of the step")
+    before = scenario.resources()
+    change = "app cpu request 1 -> 500m, app memory request 1G -> 500M, app cpu limit 2 -> 1, app memory limit 2G -> 1G"
+    assert change in run("undo", scenario.name, "--dry-run")[0]
+    assert scenario.resources() == before
+
+    paused, restored = run("undo", scenario.name)[0].splitlines()
+    assert paused == f"Hvpa {name}: paused (its mode was Apply)"
+    assert restored.startswith(f"{scenario.kind} {name}: {change}, as before ")
+    scenario.await_requests(cpu="500m", memory="500M")
+    scenario.await_condition("Paused", "True", "Paused")
+    scenario.vpa_recommends(cpu="1100m", memory="1G")
+    scenario.soon(
+        lambda: scenario.status["recommended"]["containers"][0]["requests"]["cpu"] == "1100m",
+        "a decision after the undo",
+    )
+    scenario.await_requests(cpu="500m", memory="500M")
+    scenario.rollout_completes()
+    run("resume", scenario.name)
+    scenario.await_requests(cpu="1100m", memory="1G")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from hvpa.cli.write.hvpas import TRIES
-from hvpa.cli.write.mode import BEFORE
+from hvpa.cli.write.hvpas import BEFORE, TRIES
 from hvpa.kube.objects.slim import DROPPED_ANNOTATION
 from tests.unit.cli.api_server import NEXT_VERSION, Api
 from tests.unit.cli.support import Doc, Live

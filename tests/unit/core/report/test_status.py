@@ -10,7 +10,8 @@ import pytest
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
-from hvpa.core import Decision, Objects
+from hvpa.core import Decision, Objects, Settings, observe
+from hvpa.core.deciding import as_far_as
 from hvpa.core.model import OtherHvpa
 from hvpa.core.report.status import failed_status, still_failing, unapplied_status
 
@@ -85,6 +86,31 @@ def test_the_last_scaling_is_reported_and_stays() -> None:
     only_replicas = build.decided(usual({"weightBasedScalingIntervals": None})).status.last_scaling
     assert only_replicas is not None
     assert only_replicas.vpa_status is None
+
+
+def test_the_size_before_the_last_change_of_the_template_is_reported_and_stays() -> None:
+    objects = usual({"updateStrategy": {"type": "Rollout"}})
+    decision = build.decided(objects)
+    first = decision.status
+    before = {"name": "app", "requests": {"cpu": "1", "memory": "1Gi"}, "limits": {}}
+    assert to_wire(first)["previousSize"] == {"time": stamp(NOW), "replicas": 3, "containers": [before]}
+    assert (
+        build.decided(build.apply(objects, decision), at(seconds=30)).status.previous_size
+        == first.previous_size
+    )
+    observation = observe(objects, NOW, Settings())
+    assert as_far_as(observation, decision, {"horizontal"}).status.previous_size is None
+    assert as_far_as(observation, decision, {"vertical"}).status.previous_size == first.previous_size
+    assert unapplied_status(HvpaStatus(), first, {"horizontal"}).previous_size == first.previous_size
+    assert unapplied_status(HvpaStatus(), first, {"vertical"}).previous_size is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mode": "Recommend"}, {"weightBasedScalingIntervals": None}, {"updateStrategy": {"type": "InPlace"}}],
+)
+def test_no_previous_size_is_reported_where_no_template_changes(changes: dict[str, Any]) -> None:
+    assert "previousSize" not in to_wire(build.decided(usual(changes)).status)
 
 
 def test_a_condition_keeps_its_time_while_its_status_does() -> None:

@@ -1,0 +1,189 @@
+"""`hvpa undo`: pauses an Hvpa, and restores the requests and limits before HVPA's last change of the pod template.
+
+Pausing comes first, so that the operator does not set the size again. Replicas are never removed: the pods may have
+been larger and fewer.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
+from hvpa.api.hvpa.status import PreviousSize
+from hvpa.api.objects.kinds import KINDS, has_replicas
+from hvpa.api.objects.read_models import RawHvpa, Workload
+from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.cli.arguments import add_cluster, add_hvpa
+from hvpa.cli.errors import DONE, CommandError
+from hvpa.cli.input.live import Reader, read_cluster
+from hvpa.cli.write.hvpas import MANAGER, TRIES, HvpaMeta, WrittenHvpa, change_hvpa, paused
+from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.model import LAST_APPLIED, ResourceRequirements
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.state import recorded_axes
+from hvpa.core.values.clock import Clock
+from hvpa.core.workload.containers import amounts, present_resources, wire
+from hvpa.kube.client.errors import ApiError
+from hvpa.kube.client.transport import STRATEGIC_MERGE_PATCH, Body
+from hvpa.kube.clock import SystemClock
+from hvpa.kube.objects.resources import HVPAS, WORKLOADS, ApiResource
+
+
+class _Undo(NamedTuple):
+    """The write that restores a workload."""
+
+    resource: ApiResource[Workload]
+    workload: Workload
+    spec: dict[str, Any]
+    changes: str
+    """The changes in words."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    add_hvpa(parser.add_argument)
+    text = "print what would be restored, and write nothing"
+    parser.add_argument("--dry-run", action="store_true", help=text)
+    add_cluster(parser.add_argument)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Pause and restore. Raises CommandError."""
+    read_cluster(partial(_undo, args=args), "hvpa-undo", args)
+    return DONE
+
+
+async def _undo(reader: Reader, args: argparse.Namespace) -> None:
+    namespace, name = str(reader.namespace), args.name
+    undo = await _planned(reader, namespace, name)
+    if args.dry_run:
+        print(undo.changes)
+        return
+    await change_hvpa(reader, WrittenHvpa(HvpaMeta(name, namespace)), paused, known=False)
+    for left in reversed(range(TRIES)):
+        undo = await _planned(reader, namespace, name)  # the operator may have written in the meantime
+        try:
+            await _write(reader, undo)
+        except ApiError as error:
+            if error.status != 409 or not left:
+                raise
+            continue
+        print(undo.changes)
+        return
+
+
+async def _write(reader: Reader, undo: _Undo) -> None:
+    meta = undo.workload.metadata
+    body = {"metadata": {"resourceVersion": meta.resource_version}, "spec": undo.spec}
+    path = undo.resource.path(meta.namespace, meta.name)
+    content = Body(msgspec.json.encode(body), STRATEGIC_MERGE_PATCH)
+    await reader.transport.request("PATCH", path, {"fieldManager": MANAGER}, content)
+
+
+async def _planned(reader: Reader, namespace: str, name: str) -> _Undo:
+    """The write. Raises CommandError if there is nothing to restore, ApiError if something can't be read."""
+    title = f"Hvpa {namespace}/{name}"
+    try:
+        response = await reader.transport.request("GET", HVPAS.path(namespace, name))
+    except ApiError as error:
+        if error.status == 404 and not error.is_of_an_object:
+            raise CommandError(await reader.why_no_hvpas()) from error
+        raise
+    hvpa = read_hvpa(msgspec.json.decode(response, type=RawHvpa))
+    previous = _previous(title, hvpa)
+    assert hvpa.spec is not None
+    resource = WORKLOADS[hvpa.spec.target_ref.kind]
+    raw = await reader.transport.request("GET", resource.path(namespace, hvpa.spec.target_ref.name))
+    workload = resource.read(raw)
+    spec, changes = _restored(workload, previous, _set_by_hvpa(title, hvpa, workload, previous))
+    if not spec:
+        raise CommandError(f"{title}: the workload already has the size before its last change")
+    assert previous.time is not None
+    before = f"as before {readable_timestamp(previous.time)}"
+    text = f"{workload.kind} {namespace}/{workload.metadata.name}: {', '.join(changes)}, {before}"
+    return _Undo(resource, workload, spec, text)
+
+
+def _previous(title: str, hvpa: HvpaObject) -> PreviousSize:
+    """The size to restore. Raises CommandError."""
+    status = hvpa.status
+    if hvpa.spec is None or hvpa.spec.target_ref.kind not in KINDS:
+        why = "its spec is invalid" if hvpa.spec is None else "it changes no pod template"
+        raise CommandError(f"{title}: {why}, so there is nothing to restore")
+    if status.desired is not None:
+        why = "its pods are resized in place, which hvpa undo can't take back yet"
+        bounds = "set minAllowed and maxAllowed of spec.vpa.template to the size that its pods should have"
+        raise CommandError(f"{title}: {why}; {bounds}")
+    if status.rollout is not None:
+        why = f"its rollout is held ({status.rollout.reason}), and a restored template would be held, too"
+        raise CommandError(f"{title}: {why}")
+    if status.previous_size is None:
+        raise CommandError(f"{title}: HVPA has not changed the requests of its workload")
+    return status.previous_size
+
+
+def _set_by_hvpa(
+    title: str, hvpa: HvpaObject, workload: Workload, previous: PreviousSize
+) -> frozenset[ResourceKey]:
+    """The container resources that HVPA has set. Raises CommandError if the present size is not that of its last
+    change."""
+    annotation = workload.metadata.annotations.get(LAST_APPLIED)
+    axis = recorded_axes(hvpa.status, annotation, Clock(SystemClock().now()))[1]
+    if previous.time is None or axis.last_scale_time != previous.time:
+        raise CommandError(f"{title}: the size before its last change is not recorded")
+    present = present_resources(workload.spec.template.spec.containers)
+    keys = set()
+    for known in axis.applied_from:
+        have, was_set = present.get(known.container), amounts({known.resource: known.request})
+        if have is None or not was_set.items() <= have.requests.items():
+            what = f"the {known.resource} request of container {known.container}"
+            raise CommandError(
+                f"{title}: another client has changed {what}, which HVPA had set to {known.request}"
+            )
+        keys |= {ResourceKey(known.container, resource) for resource in was_set}
+    return frozenset(keys)
+
+
+def _restored(
+    workload: Workload, previous: PreviousSize, keys: Collection[ResourceKey]
+) -> tuple[dict[str, Any], list[str]]:
+    """The spec of the patch, and the changes in words, of these container resources."""
+    present = present_resources(workload.spec.template.spec.containers)
+    containers, words = [], []
+    for name, before in sizes_of(previous.containers).items():
+        governed = [resource for resource in RESOURCES if ResourceKey(name, resource) in keys]
+        resources, changed = _changes(present[name], before, governed) if governed else ({}, [])
+        words += [f"{name} {change}" for change in changed]
+        if resources:
+            containers.append({"name": name, "resources": resources})
+    spec: dict[str, Any] = {"template": {"spec": {"containers": containers}}} if containers else {}
+    replicas = workload.spec.replicas
+    if containers and has_replicas(workload.kind) and previous.replicas > replicas:
+        spec["replicas"] = previous.replicas
+        words.append(f"replicas {replicas} -> {previous.replicas}")
+    return spec, words
+
+
+def _changes(
+    now: ResourceRequirements, before: ResourceRequirements, governed: Sequence[Resource]
+) -> tuple[dict[str, Any], list[str]]:
+    """The requests and limits that differ (None: it was missing, and is removed), and the same in words."""
+    resources: dict[str, Any] = {}
+    words = []
+    sections = (("requests", now.requests, before.requests), ("limits", now.limits, before.limits))
+    for section, have, had in sections:
+        for resource in governed:
+            if have.get(resource) != had.get(resource):
+                resources.setdefault(section, {})[resource] = wire(had).get(resource)
+                old, new = (
+                    readable_resource(resource, size[resource]) if resource in size else "none"
+                    for size in (have, had)
+                )
+                words.append(f"{resource} {section.removesuffix('s')} {old} -> {new}")
+    return resources, words

@@ -1,0 +1,209 @@
+"""The size to export of each workload with an Hvpa: `recommended` of the operator's own decision.
+
+A change for Git waits for a review, so gates that only choose a time (stabilization, maintenance windows, `minChange`)
+do not count. A change that the Hvpa forbids or that is known to fail is not exported: the present value stays.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from hvpa.api.objects.kinds import has_replicas, kind_key
+from hvpa.api.objects.read_models import Workload
+from hvpa.api.values.names import is_kind, is_label, is_subdomain
+from hvpa.api.values.quantity import Resource
+from hvpa.cli.input.gather import invalid
+from hvpa.core import Settings, decide, observe
+from hvpa.core.gates import gates
+from hvpa.core.model import Decision, Objects, ResourceRequirements, ScalableObservation
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.workload.containers import ContainerResource, present_resources
+from hvpa.core.workload.governed import governed
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.targeting import Place, Target, place_of, reference_of
+from hvpa.reconcile.ports import Key
+
+HOLDS: Final = frozenset(
+    {
+        gates.UPDATE_POLICY,
+        gates.REFUSED,
+        gates.CANARY,
+        gates.ROLLED_BACK,
+        gates.MIN_HISTORY,
+        gates.OUT_OF_MEMORY,
+        gates.RECENT_RAISE,
+        gates.SUSTAINED_DEMAND,
+    }
+)
+"""Gates that also hold for Git: the Hvpa forbids the change, it has failed, or its basis is too short."""
+
+
+class Sizes(NamedTuple):
+    """Requests and limits by container, only of the resources that the Hvpa governs, and the replicas (None: something
+    else sets them)."""
+
+    containers: Mapping[str, ResourceRequirements]
+    replicas: int | None = None
+
+
+class Sized(NamedTuple):
+    """A workload with its present size, by the pod template, and the size to export."""
+
+    target: Target
+    hvpa: Key
+    workload: Workload
+    present: Sizes
+    wanted: Sizes
+
+
+class NotSized(NamedTuple):
+    """A workload that is not exported now, and the reason."""
+
+    target: Target
+    hvpa: Key
+    why: str
+    is_fault: bool = True
+    """Whether the exit code reports it."""
+    is_gone: bool = False
+    """Whether the workload does not exist, so that its file is removed."""
+
+
+Result = Sized | NotSized
+
+
+def all_sizes(
+    local: LocalCluster,
+    now: dt.datetime,
+    settings: Settings,
+    unread: Mapping[Target, str],
+    *,
+    with_replicas: bool = True,
+) -> Iterator[Result]:
+    """The result of each workload that an Hvpa names, by namespace, kind and name.
+
+    If several Hvpas name a workload, the first by rank counts: mode Apply comes first. `unread` are workloads that
+    can't be read, and the reasons.
+    """
+    for target, key in sorted(_first_hvpas(local).items()):
+        if target in unread:
+            yield NotSized(target, key, f"its target {_named(target)} can't be read: {unread[target]}")
+            continue
+        objects = local.objects(key)
+        assert objects is not None
+        result = _result(target, objects, now, settings, with_replicas)
+        if result is not None:
+            yield result
+
+
+def _first_hvpas(local: LocalCluster) -> dict[Target, Key]:
+    first: dict[Target, tuple[Place, Key]] = {}
+    for key in local.hvpas:
+        place = place_of(local.hvpas.get(key))
+        if place is not None and (place[0] not in first or place[1].rank < first[place[0]][0][1].rank):
+            first[place[0]] = place, key
+    return {target: key for target, (_, key) in first.items()}
+
+
+def _result(
+    target: Target, objects: Objects, now: dt.datetime, settings: Settings, with_replicas: bool
+) -> Result | None:
+    """The result of an Hvpa; None if it governs nothing that a file can contain."""
+    meta, spec = objects.hvpa.metadata, objects.hvpa.spec
+    key = Key(meta.namespace, meta.name)
+    if problems := invalid(objects.hvpa):
+        return NotSized(target, key, "; ".join(map(str, problems)))
+    assert spec is not None
+    if not (is_label(target.namespace) and is_subdomain(target.name) and is_kind(spec.target_ref.kind)):
+        return NotSized(target, key, "the name of its target can't be the name of a file")
+    if spec.mode == "Paused":
+        return NotSized(target, key, "spec.mode is Paused: its file stays as it is", is_fault=False)
+    observation = observe(objects, now, settings)
+    if not isinstance(observation, ScalableObservation):
+        is_gone = observation.problem.reason == "TargetNotFound"
+        return NotSized(target, key, observation.problem.message, is_gone=is_gone)
+    decision = decide(observation)
+    if observation.workload.spec.replicas == 0:
+        why = "the workload has no replicas: its file stays as it is"
+        return NotSized(target, key, why, is_fault=False)
+    unknown = _unknown(observation, decision)
+    if unknown is not None:
+        return NotSized(target, key, unknown)
+    items = governed(observation) if observation.vpa.in_charge else ()
+    counts = _replicas(target, objects, observation, decision) if with_replicas else (None, None)
+    if not items and counts[1] is None:
+        return None
+    template = present_resources(observation.target.spec.template.spec.containers)
+    present = present_resources(observation.workload.spec.template.spec.containers)
+    held = _held(decision)
+    wanted = _of_items(items, lambda item: present if item.key in held else decision.recommended)
+    before = Sizes(_of_items(items, lambda item: template), counts[0])
+    return Sized(target, key, observation.target, before, Sizes(wanted, counts[1]))
+
+
+def _unknown(observation: ScalableObservation, decision: Decision) -> str | None:
+    """Why the size is unknown: a recommender that can't be used, or a demand that is not measured now."""
+    active = {condition.type: condition for condition in decision.status.conditions}
+    for kind, recommender in (("HpaActive", observation.hpa), ("VpaActive", observation.vpa)):
+        if recommender.configured and active[kind].status != "True":
+            return active[kind].message
+    return None if decision.unknown is None else f"the demand is unknown: {decision.unknown.why}"
+
+
+def _held(decision: Decision) -> frozenset[ResourceKey]:
+    """The container resources whose change a gate of HOLDS blocks."""
+    return frozenset(
+        ResourceKey(entry.container, entry.resource)
+        for entry in decision.blocked
+        if entry.reason in HOLDS and entry.container is not None and entry.resource is not None
+    )
+
+
+def _of_items(
+    items: Collection[ContainerResource],
+    sizes: Callable[[ContainerResource], Mapping[str, ResourceRequirements]],
+) -> dict[str, ResourceRequirements]:
+    """Requests of the governed resources, and the limits that change with them, in the sizes that apply to each."""
+    found: dict[str, ResourceRequirements] = {}
+    for item in items:
+        size = sizes(item)[item.container]
+        before = found.get(item.container, ResourceRequirements({}, {}))
+        limits = size.limits if item.scales_limit else {}
+        found[item.container] = ResourceRequirements(
+            {**before.requests, **_only(item.resource, size.requests)},
+            {**before.limits, **_only(item.resource, limits)},
+        )
+    return {name: size for name, size in found.items() if size.requests or size.limits}
+
+
+def _only(resource: Resource, sizes: Mapping[Resource, int]) -> dict[Resource, int]:
+    return {resource: sizes[resource]} if resource in sizes else {}
+
+
+def _replicas(
+    target: Target, objects: Objects, observation: ScalableObservation, decision: Decision
+) -> tuple[int | None, int | None]:
+    """The present and the wanted replicas; None if an HPA or the operator sets them, or nothing recommends them.
+
+    A file is read for longer than a decision holds, so the wanted replicas are at least those of the usual demand.
+    """
+    view = decision.replicas
+    assert view is not None
+    scaled = (reference_of(hpa) for hpa in objects.hpas)
+    acts = any((kind_key(one.api_version, one.kind), one.name) == target[1:] for one in scaled)
+    if (
+        not observation.hpa.configured
+        or observation.spec.mode == "Apply"
+        or acts
+        or not has_replicas(target.kind)
+    ):
+        return None, None
+    held = any(entry.axis == "horizontal" and entry.reason in HOLDS for entry in decision.blocked)
+    usual = None if decision.joint is None else decision.joint.usual
+    wanted = max(view.recommended, 0 if usual is None else usual.replicas)
+    return observation.target.spec.replicas, view.current if held else wanted
+
+
+def _named(target: Target) -> str:
+    return f"{target.kind.partition('.')[0]} {target.name}"
