@@ -114,8 +114,8 @@ class Case(SpecModel):
     when: CaseCondition
     """The workloads."""
     patch: _Fields
-    """Fields of the template with other values, as a JSON merge patch (RFC 7386): objects are merged, lists are
-    replaced, and null removes a field."""
+    """Fields of the template with other values. Objects are merged, lists are replaced. null is refused, because tools
+    drop it: to remove the HPA, set hpa.deploy to false."""
 
 
 class Rollout(SpecModel):
@@ -144,6 +144,8 @@ class HvpaPolicySpec(SpecModel):
     @model_validator(mode="after")
     def _has_valid_templates(self) -> Self:
         for at, document in self._templates():
+            if (null := _null_in(document)) is not None:
+                raise fault("must not be null: set another value", *at, *null)
             for name in SET_BY_POLICY:
                 if name in document:
                     raise fault("is set by the policy, not by the template", *at, name)
@@ -176,13 +178,11 @@ class ClusterHvpaPolicySpec(HvpaPolicySpec):
 
 
 def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:
-    """Returns the document after a JSON merge patch (RFC 7386). Example: `{a: 1, b: 2}` and `{a: null, c: 3}` are
-    `{b: 2, c: 3}`."""
+    """Returns the document with the fields of the patch. Example: `{a: {b: 1}}` and `{a: {c: 2}}` are
+    `{a: {b: 1, c: 2}}`."""
     result = dict(document)
     for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict):
+        if isinstance(value, dict):
             old = result.get(key)
             result[key] = merged(old if isinstance(old, dict) else {}, value)
         else:
@@ -193,6 +193,16 @@ def merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:
 def targeting(document: Mapping[str, Any], api_version: str, kind: str, name: str) -> Document:
     """Returns the spec of an Hvpa with this target."""
     return {**document, "targetRef": {"apiVersion": api_version, "kind": kind, "name": name}}
+
+
+def _null_in(document: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Returns the path of a null outside of lists; None without one."""
+    for key, value in document.items():
+        if value is None:
+            return (key,)
+        if isinstance(value, dict) and (below := _null_in(value)) is not None:
+            return (key, *below)
+    return None
 
 
 def _without_root(problem: FieldError) -> str:

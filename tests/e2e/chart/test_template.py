@@ -27,6 +27,7 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "node-room": (("default", "node-room"), "nodeRoom=true"),
     "rollback-metrics": (("default", "rollback-metrics"), "rollbackMetrics=true"),
     "deletion-cost": (("default", "deletion-cost"), "deletionCost=true"),
+    "hvpa-policy": (("hvpa-policy",), "hvpaPolicies=true"),
     "policy": (("default", "policy"), "policies.target=true,policies.bounds=true"),
     "network-policy": (
         ("default", "dashboard", "network-policy"),

@@ -21,7 +21,7 @@ from tests.unit.api.test_crd import is_bounded, is_structural, schemas
 Json = dict[str, Any]
 CONFIG = Path(__file__).parents[4] / "config" / "hvpa-policy"
 TEMPLATE = {"hpa": {"deploy": True, "template": {"spec": {"maxReplicas": 5}}}}
-WITHOUT_BOUND = {"hpa": {"template": {"spec": {"maxReplicas": None}}}}
+WITHOUT_BOUND = {"hpa": {"template": {"spec": {"maxReplicas": 0}}}}
 
 
 def read(spec: object, kind: PolicyKind = "HvpaPolicy", status: object = None) -> PolicyObject:
@@ -61,6 +61,13 @@ def problems(spec: object, kind: PolicyKind = "HvpaPolicy") -> list[str]:
         (
             {"template": TEMPLATE, "cases": [{"when": {"minCpu": "1"}, "patch": {"targetRef": {}}}]},
             "spec.cases[0].patch.targetRef: is set by the policy, not by the template",
+        ),
+        (
+            {
+                "template": TEMPLATE,
+                "cases": [{"when": {"minCpu": "1"}, "patch": {"hpa": {"template": None}}}],
+            },
+            "spec.cases[0].patch.hpa.template: must not be null: set another value",
         ),
         (
             {"template": TEMPLATE, "rollout": {"maxConcurrent": 0}},
@@ -110,29 +117,28 @@ def test_keys_read_like_names() -> None:
 
 
 documents = st.recursive(
-    st.integers(0, 2) | st.none(),
+    st.integers(0, 2),
     lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
     max_leaves=8,
 )
 objects = st.dictionaries(st.sampled_from("abc"), documents, max_size=3)
 
 
-def by_the_book(target: object, patch: object) -> object:
-    """RFC 7386's own pseudocode."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = by_the_book(result.get(name), value)
-    return result
+def leaves(document: Json, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], object]:
+    found: dict[tuple[str, ...], object] = {}
+    for key, value in document.items():
+        found |= leaves(value, (*path, key)) if isinstance(value, dict) else {(*path, key): value}
+    return found
 
 
 @given(objects, objects)
-def test_patches_are_merged_as_the_rfc_says(document: Json, patch: Json) -> None:
-    assert merged(document, patch) == by_the_book(document, patch)
+def test_fields_of_a_patch_win_and_the_others_stay(document: Json, patch: Json) -> None:
+    result, patched = leaves(merged(document, patch)), leaves(patch)
+    assert result.items() >= patched.items()
+    for path, value in leaves(document).items():
+        hidden = any(path[: len(other)] == other or other[: len(path)] == path for other in patched)
+        assert hidden or result.get(path, value) == value
+    assert merged(merged(document, patch), patch) == merged(document, patch)
 
 
 # --- the CRDs --------------------------------------------------------------------------------------------------------
