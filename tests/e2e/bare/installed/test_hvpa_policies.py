@@ -102,14 +102,14 @@ def test_each_workload_gets_an_hvpa_except_where_somebody_wrote_one(plane: Contr
     time.sleep(3)
     assert writes(plane, space, mark) == []
     # One opts out, one is gone, and one is taken over.
-    plane.api.patch("apps/v1/StatefulSet", "statefulset", space, annotations(**{"opt-out": "true"}))
+    plane.api.patch("apps/v1/StatefulSet", "statefulset", space, noted(**{"opt-out": "true"}))
     plane.api.delete("apps/v1/DaemonSet", "daemonset", space)
     await_hvpas(plane, space, deployment="Recommend")
     plane.api.patch(f"{API}/Hvpa", "deployment", space, {"metadata": {"labels": {FROM_POLICY: None}}})
     wait_for(lambda: "ownerReferences" not in plane.api.get(f"{API}/Hvpa", "deployment", space)["metadata"])
 
 
-def annotations(**values: str | None) -> Json:
+def noted(**values: str | None) -> Json:
     return {
         "metadata": {
             "annotations": {f"hvpa.autoscaling.k8s.io/{key}": value for key, value in values.items()}
@@ -161,7 +161,7 @@ def test_an_hpa_that_acts_keeps_recommend_until_the_owner_lets_it_be_adopted(
     assert plane.api.get(POLICY, "team", space)["status"]["awaitingAdoption"] == 1
     hpas = "autoscaling/v2/HorizontalPodAutoscaler"
     assert plane.api.get(hpas, "by-hand", space)["spec"] == created["spec"]
-    plane.api.patch("apps/v1/Deployment", "web", space, annotations(adopt="true"))
+    plane.api.patch("apps/v1/Deployment", "web", space, noted(adopt="true"))
     await_hvpas(plane, space, web="Apply")
     adopted = wait_for(
         lambda: (
