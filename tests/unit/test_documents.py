@@ -38,6 +38,7 @@ GATES = (*gates.GATES, gates.POD_REPLACEMENT, gates.MAX_STEP)
 IN_ORDER = {
     "docs/tutorial.md": "tests/e2e/full/test_tutorial.py",
     "docs/first-day.md": "tests/e2e/full/test_first_day.py",
+    "docs/policies.md": "tests/e2e/full/test_policies.py",
 } | dict.fromkeys(
     (
         "docs/alerts.md",
@@ -103,6 +104,8 @@ OTHER_YAML = {
     ("docs/migrating-from-hpa-and-vpa.md", "HorizontalPodAutoscaler"): "tests/e2e/full/test_pages.py",
     ("docs/migrating-from-hpa-and-vpa.md", "VerticalPodAutoscaler"): "tests/e2e/full/test_pages.py",
     ("docs/migrating-from-postmates.md", "CHPA"): "tests/unit/test_documents.py",
+    ("docs/policies.md", "HvpaPolicy"): "tests/e2e/full/test_policies.py",
+    ("docs/policies.md", "ClusterHvpaPolicy"): "tests/e2e/full/test_policies.py",
     ("docs/simulate.md", None): "tests/unit/lab/simulate/scenario/test_documented.py",
 }
 """YAML that is no Hvpa and no part of one, by page and kind, and what reads it."""

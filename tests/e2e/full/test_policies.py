@@ -18,6 +18,7 @@ from localcluster.operator.operator import (
     install_policies,
 )
 from tests.e2e.full import objects
+from tests.e2e.full.shells import blocks
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -30,6 +31,8 @@ TEAM, EVERYWHERE = (
     )
 )
 """The manifests of the page."""
+(LOOK,) = blocks((REPOSITORY / "docs" / "policies.md").read_text())
+"""Its commands."""
 TIMEOUT = 120
 
 
@@ -63,6 +66,12 @@ def test_the_hvpas_of_a_policy_come_apply_and_go_with_it(cluster: ControlPlane, 
     names = ["api", "web", "worker"]
     wanted = dict.fromkeys(("Hvpa", "HorizontalPodAutoscaler", "VerticalPodAutoscaler"), names)
     wait_for(lambda: made(api, namespace) == wanted, TIMEOUT, lambda: str(made(api, namespace)))
+    shown = [
+        cluster.kubectl(*command.split()[1:]).stdout
+        for command in LOOK.replace("shop", namespace).splitlines()
+    ]
+    assert shown[0].split()[:2] == ["NAME", "STAGE"]
+    assert [line.split()[0] for line in shown[1].splitlines()] == ["NAME", *names]
     least = {
         name: api.get("HorizontalPodAutoscaler", name, namespace)["spec"]["minReplicas"] for name in names
     }
