@@ -1,6 +1,6 @@
-"""The reasons that a condition of an Hvpa can have, found in the code of the core: the first argument of each `Finding`,
-the `reason=` of each `StatusCondition`, and the gates. An expression that the search can't resolve raises an error, so that
-no reason is overlooked."""
+"""The reasons that a condition of an Hvpa can have, found in the code of the core: the first argument of each
+`Finding`, the `reason=` of each `StatusCondition`, and the gates. An expression that the search can't resolve raises an
+error, so that no reason is overlooked."""
 
 from __future__ import annotations
 

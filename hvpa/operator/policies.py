@@ -37,8 +37,10 @@ AGAIN: Final = 30.0
 """Seconds until the next plan while Hvpas wait for their turn."""
 RETRY: Final = Backoff(base=1.0, cap=300.0)
 """Back-off after failed writes."""
-AT_ONCE: Final = 4
-"""Maximum concurrent writes, so that reconciles get permits as well."""
+LASTING: Final = 3
+"""Failures in a row after which a conflict is reported: normally the next plan sees the newer object."""
+AT_ONCE: Final = 16
+"""Maximum concurrent writes. They wait for their permits like reconciles, of which each makes several writes."""
 
 
 class PolicyKeeper:
@@ -140,7 +142,7 @@ class PolicyKeeper:
             await self._writer.write(change)
         except WriteError as error:
             log.info("Hvpa of a policy could not be written", **where, error=str(error))
-            if not isinstance(error, Conflict):  # else the next plan sees why
+            if not isinstance(error, Conflict) or self._failed_in_a_row >= LASTING:
                 self._failures[change.namespace, change.name] = str(error)
             return True
         self._failures.pop((change.namespace, change.name), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 from hvpa.api.hvpa.resource import GROUP, HvpaObject
@@ -40,7 +41,7 @@ class Target(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PresentHvpa:
     """An Hvpa in the cluster."""
 
@@ -49,7 +50,7 @@ class PresentHvpa:
     read: Callable[[], HvpaObject]
     """Returns the parsed Hvpa; used for few Hvpas, since parsing takes time."""
 
-    @property
+    @cached_property
     def policy_uid(self) -> str | None:
         """Returns the uid of the policy that owns this Hvpa; None if no policy does."""
         owner = self.metadata.controller()

@@ -103,10 +103,12 @@ class _Planner:
             self._acting[_target_of(recommender)].append(recommender)
         self._changes: list[PolicyChange] = []
         self._updates: dict[PolicyKey, list[_Update]] = defaultdict(list)
-        self._changing: dict[PolicyKey, list[str]] = defaultdict(list)
-        """Hvpas by policy that were updated and have yet to settle."""
+        self._up_to_date: dict[PolicyKey, list[tuple[_Claim, PresentHvpa]]] = defaultdict(list)
+        self._is_rolling = False
         self._kept: set[Target] = set()
         """Workloads whose Hvpas must not be deleted."""
+        self._written: dict[str, Document | None] = {}
+        """Specs as policies last wrote them, by their annotation."""
         self._texts: dict[tuple[PolicyKey, int | None, Mode], str] = {}
 
     def plan(self) -> PolicyPlan:
@@ -123,7 +125,7 @@ class _Planner:
         self._remove_the_rest()
         for key in list(self._updates):
             self._roll_out(key)
-        return PolicyPlan(tuple(self._changes), dict(self._statuses()), bool(self._updates))
+        return PolicyPlan(tuple(self._changes), dict(self._statuses()), self._is_rolling)
 
     def _policies_in(self, namespace: str) -> list[tuple[PolicyObject, HvpaPolicySpec]]:
         """Returns the policies for workloads of a namespace, most specific first."""
@@ -170,10 +172,7 @@ class _Planner:
         tally.generated += is_ours
         if is_ours and hvpa.metadata.annotations.get(APPLIED) == applied:
             tally.up_to_date += 1
-            if self._is_changing(claim, hvpa):
-                self._changing[claim.policy.key].append(hvpa.metadata.name)
-        elif _is_edited(hvpa):
-            tally.edited.append(_named(hvpa.metadata))
+            self._up_to_date[claim.policy.key].append((claim, hvpa))
         else:
             self._updates[claim.policy.key].append(_Update(claim, hvpa, applied))
 
@@ -267,12 +266,28 @@ class _Planner:
         """Updates as many Hvpas as may change at the same time. Workloads that lack pods anyway come last, so that they
         don't keep others waiting."""
         updates, tally = self._updates[key], self._tallies[key]
-        tally.waiting, tally.waits_for = len(updates), self._changing[key]
-        room = updates[0].claim.spec.rollout.max_concurrent - len(self._changing[key])
-        for update in updates:
+        tally.waits_for = [
+            hvpa.metadata.name for claim, hvpa in self._up_to_date[key] if self._is_changing(claim, hvpa)
+        ]
+        room = updates[0].claim.spec.rollout.max_concurrent - len(tally.waits_for)
+        for update in sorted(updates, key=self._turn):
             self._note_failure(update.claim, update.hvpa.metadata.name)
-        updates.sort(key=self._turn)
-        self._changes += [self._patch(update) for update in updates[: max(0, room)]]
+            if room > 0 and self._is_edited(update.hvpa):
+                tally.edited.append(_named(update.hvpa.metadata))
+                continue
+            tally.waiting += 1
+            if room > 0:
+                self._changes.append(self._patch(update))
+            room -= 1
+        self._is_rolling = self._is_rolling or tally.waiting > 0
+
+    def _is_edited(self, hvpa: PresentHvpa) -> bool:
+        """Whether somebody changed the spec since the policy wrote it. The HPA and the operator write `replicas`."""
+        applied, present = hvpa.metadata.annotations.get(APPLIED, ""), hvpa.read().spec
+        if applied not in self._written:
+            written, _ = parse_spec(targeting(_read_applied(hvpa), "apps/v1", hvpa.target.kind, "name"))
+            self._written[applied] = None if written is None else _comparable(written)
+        return present is None or self._written[applied] != _comparable(present)
 
     def _turn(self, update: _Update) -> tuple[bool, bool, Target]:
         meta = update.hvpa.metadata
@@ -374,14 +389,6 @@ def _spec(claim: _Claim, applied: str) -> Document:
     return targeting(
         msgspec.json.decode(applied), workload.api_version, workload.kind, workload.metadata.name
     )
-
-
-def _is_edited(hvpa: PresentHvpa) -> bool:
-    """Whether somebody changed the spec since the policy wrote it. The HPA and the operator write `replicas`."""
-    target = hvpa.target
-    written, _ = parse_spec(targeting(_read_applied(hvpa), "apps/v1", target.kind, target.name))
-    present = hvpa.read().spec
-    return written is None or present is None or _comparable(written) != _comparable(present)
 
 
 def _comparable(spec: HvpaSpec) -> Document:

@@ -202,6 +202,17 @@ async def test_a_conflict_is_no_failure_of_the_policy() -> None:
     assert kept.named() == ["web", "web"]
 
 
+async def test_a_conflict_that_stays_is_reported() -> None:
+    """The Hvpa may be there in a form that can't be read."""
+    kept = Kept()
+    kept.writer.errors = [Conflict("already exists") for _ in range(6)]
+    kept.local.store(HVPA_POLICIES).put(policy())
+    kept.local.workloads["Deployment"].put(workload())
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+    assert "WriteFailed" in kept.reasons()
+
+
 async def test_hvpas_that_wait_for_their_turn_are_looked_after_without_a_change() -> None:
     spec = {"stage": "Apply", "rollout": {"maxConcurrent": 1}}
     async with keeping(policy(spec=spec)) as kept:
