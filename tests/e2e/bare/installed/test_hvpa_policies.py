@@ -77,7 +77,9 @@ def writes(plane: ControlPlane, space: str, mark: object) -> list[str]:
     ]
 
 
-def test_each_workload_gets_an_hvpa_except_where_somebody_wrote_one(plane: ControlPlane, space: str) -> None:
+def test_each_workload_gets_an_hvpa_except_where_somebody_wrote_one(
+    plane: ControlPlane, space: str, start: Start
+) -> None:
     for kind in ("Deployment", "StatefulSet", "DaemonSet"):
         workload(plane, kind.lower(), space, kind)
     workload(plane, "written", space)
@@ -99,6 +101,7 @@ def test_each_workload_gets_an_hvpa_except_where_somebody_wrote_one(plane: Contr
     assert (columns["SELECTED"], columns["HVPAS"], columns["UP-TO-DATE"]) == ("4", "3", "3")
     assert plane.api.get(f"{API}/Hvpa", "mine", space)["spec"] == written["spec"]
     mark = plane.audit.mark()
+    start("--policies", "--namespace", space)  # a restarted operator finds nothing to write
     time.sleep(3)
     assert writes(plane, space, mark) == []
     # One opts out, one is gone, and one is taken over.
