@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 from pydantic import ValidationError
 
+from hvpa.api.hvpa.resource import ManifestMeta
 from hvpa.api.objects.read_models import Meta, RawHvpa
 from hvpa.api.policy.spec import ClusterHvpaPolicySpec, HvpaPolicySpec
 from hvpa.api.policy.status import PolicyStatus
-from hvpa.api.schema.base import FieldError, field_errors, read_json
+from hvpa.api.schema.base import FieldError, SpecModel, field_errors, read_json
 
 PolicyKind = Literal["HvpaPolicy", "ClusterHvpaPolicy"]
 SPECS: Final[dict[PolicyKind, type[HvpaPolicySpec]]] = {
@@ -46,6 +47,31 @@ class PolicyObject:
     def key(self) -> PolicyKey:
         """Returns kind, namespace and name."""
         return PolicyKey(self.kind, self.metadata.namespace, self.metadata.name)
+
+
+class _Manifest(SpecModel):
+    """A whole manifest. Its status is not checked: it belongs to the operator."""
+
+    api_version: Literal["autoscaling.k8s.io/v1alpha1"]
+    kind: PolicyKind
+    metadata: ManifestMeta
+    spec: HvpaPolicySpec
+    status: Any = None
+
+
+class _ClusterManifest(_Manifest):
+    spec: ClusterHvpaPolicySpec
+
+
+def validate_policy(document: object) -> tuple[HvpaPolicySpec | None, tuple[FieldError, ...]]:
+    """Returns the spec of a policy's manifest, or the errors for which the API server or the operator would refuse it.
+    Never raises."""
+    is_cluster = isinstance(document, dict) and document.get("kind") == "ClusterHvpaPolicy"
+    model = _ClusterManifest if is_cluster else _Manifest
+    try:
+        return model.model_validate(document, by_alias=True, by_name=False).spec, ()
+    except ValidationError as error:
+        return None, field_errors(error)
 
 
 def read_policy(kind: PolicyKind, raw: RawHvpa) -> PolicyObject:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from hvpa.api.objects.read_models import RawHvpa
 from hvpa.api.policy.resource import PolicyKind, PolicyObject, read_policy
-from hvpa.api.schema.base import FieldError
-from hvpa.core.spec.check import spec_problems
+from hvpa.core.policies.check import policy_problems
 
 
 def stored_policy(kind: PolicyKind, raw: RawHvpa) -> PolicyObject:
@@ -15,9 +14,5 @@ def stored_policy(kind: PolicyKind, raw: RawHvpa) -> PolicyObject:
     policy = read_policy(kind, raw)
     if policy.spec is None:
         return policy
-    problems = tuple(
-        FieldError(f"spec.{at}.{problem.path.removeprefix('spec.')}", problem.message)
-        for at, spec in policy.spec.specs()
-        for problem in spec_problems(spec)
-    )
+    problems = policy_problems(policy.spec)
     return replace(policy, spec=None, problems=problems) if problems else policy
