@@ -32,7 +32,8 @@ SETTLE: Final = 0.5
 NOT_YET: Final = 2.0
 """Seconds until the next look if the caches are not filled, or another process does the work."""
 SHARE: Final = 20.0
-"""A plan may take a twentieth of the time: after a plan of 0.1 s, the next one follows 2 s later."""
+"""Reading policies and planning may take a twentieth of the time: after 0.1 s of that, the next plan follows 2 s
+later."""
 AGAIN: Final = 30.0
 """Seconds until the next plan while Hvpas wait for their turn."""
 RETRY: Final = Backoff(base=1.0, cap=300.0)
@@ -74,13 +75,13 @@ class PolicyKeeper:
 
     async def _round(self) -> float | None:
         """Plan and write once; returns the seconds until the next plan, None if it waits for a change."""
+        began = time.monotonic()
         world = self._world() if self._serves() else None
         if world is None:
             await asyncio.sleep(NOT_YET)
             return 0.0
         policies = self._local.policies
         policies.changed.clear()
-        began = time.monotonic()
         made = plan(world, self._clock.now())
         took = time.monotonic() - began
         policies.is_rolling = made.is_rolling
@@ -94,6 +95,7 @@ class PolicyKeeper:
     def _world(self) -> PolicyInput | None:
         """The objects that a plan depends on; None while they are being listed."""
         local, states = self._local, self._watches.states
+        policies = local.policies.read()
         if "starting" in states(HVPA_POLICIES) | states(CLUSTER_POLICIES) | states(NAMESPACES):
             return None
         listed = frozenset(kind for kind, resource in WORKLOADS.items() if states(resource) == {"synced"})
@@ -111,7 +113,6 @@ class PolicyKeeper:
         ]
         hpas: list[Hpa] = _objects(local.hpas)
         vpas: list[Vpa] = _objects(local.vpas)
-        policies = local.policies.all()
         failures = dict(self._failures)
         return PolicyInput(
             policies, namespaces, workloads, listed, hvpas, hpas, vpas, self._operator_namespace, failures

@@ -83,8 +83,13 @@ def read_policy(kind: PolicyKind, raw: RawHvpa) -> PolicyObject:
         problems = field_errors(error, "spec")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problems = (FieldError("spec", str(error)),)
+    return PolicyObject(kind, raw.metadata, spec, problems, read_policy_status(bytes(raw.status)))
+
+
+def read_policy_status(raw: bytes) -> PolicyStatus:
+    """Returns the status that the cluster stores; an empty status, which the next write replaces, if it can't be
+    read."""
     try:
-        status = read_json(PolicyStatus, bytes(raw.status))
+        return read_json(PolicyStatus, raw)
     except (ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        status = PolicyStatus()  # the next write replaces it
-    return PolicyObject(kind, raw.metadata, spec, problems, status)
+        return PolicyStatus()

@@ -14,6 +14,7 @@ from hvpa.api.policy.resource import PolicyObject
 from hvpa.api.policy.spec import ClusterHvpaPolicySpec
 from hvpa.core.policies.model import ADOPT, OPT_OUT
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
+from hvpa.kube.objects.policies import StoredPolicy
 from hvpa.kube.objects.resources import NAMESPACES, WORKLOADS, ApiResource
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 
@@ -22,8 +23,8 @@ class PolicyCache:
     """Policies and namespaces."""
 
     def __init__(self, scopes: Collection[str]) -> None:
-        self.policies: Store[PolicyObject] = Store(scopes, self._policy_changed)
-        self.cluster_policies: Store[PolicyObject] = Store((ALL_NAMESPACES,), self._policy_changed)
+        self.policies: Store[StoredPolicy] = Store(scopes, self._policy_changed)
+        self.cluster_policies: Store[StoredPolicy] = Store((ALL_NAMESPACES,), self._policy_changed)
         self.namespaces: Store[Namespace] = Store((ALL_NAMESPACES,), self._namespace_changed)
         self.changed = asyncio.Event()
         """Whether something changed since the last plan."""
@@ -37,14 +38,20 @@ class PolicyCache:
         """Whether there is a policy."""
         return bool(len(self.policies) or len(self.cluster_policies))
 
-    def all(self) -> list[PolicyObject]:
-        """All policies."""
-        return [
-            policy
+    def read(self) -> list[PolicyObject]:
+        """All policies, parsed. Requests what they need."""
+        policies = [
+            stored.read()
             for store in (self.policies, self.cluster_policies)
             for key in store
-            if (policy := store.get(key)) is not None
+            if (stored := store.get(key)) is not None
         ]
+        for policy in policies:
+            if isinstance(policy.spec, ClusterHvpaPolicySpec):
+                self.on_wanted(NAMESPACES)
+            for kind in () if policy.spec is None else policy.spec.workloads.kinds:
+                self.on_wanted(WORKLOADS[kind])
+        return policies
 
     def note_hvpa(self, old: StoredHvpa | None, new: StoredHvpa | None) -> None:
         """Note a change of an Hvpa."""
@@ -61,12 +68,9 @@ class PolicyCache:
         if self.exist and _of_recommender(old) != _of_recommender(new):
             self.changed.set()
 
-    def _policy_changed(self, old: PolicyObject | None, new: PolicyObject | None, own: bool) -> None:
-        if new is not None and new.spec is not None:
-            if isinstance(new.spec, ClusterHvpaPolicySpec):
-                self.on_wanted(NAMESPACES)
-            for kind in new.spec.workloads.kinds:
-                self.on_wanted(WORKLOADS[kind])
+    def _policy_changed(self, old: StoredPolicy | None, new: StoredPolicy | None, own: bool) -> None:
+        if old is not None and new is not None:
+            new.succeed(old)
         if _of_policy(old) != _of_policy(new):
             self.changed.set()
 
@@ -75,7 +79,7 @@ class PolicyCache:
             self.changed.set()
 
 
-def _of_policy(policy: PolicyObject | None) -> tuple[object, ...] | None:
+def _of_policy(policy: StoredPolicy | None) -> tuple[object, ...] | None:
     """What a plan reads of a policy, except its status."""
     if policy is None:
         return None

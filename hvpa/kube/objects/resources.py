@@ -12,10 +12,9 @@ import msgspec
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import KINDS, Kind, kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Namespace, Node, Pod, RawHvpa, Vpa, Workload
-from hvpa.api.policy.resource import PolicyObject
 from hvpa.kube.client.paths import api_path, escaped_path
 from hvpa.kube.objects import workloads
-from hvpa.kube.objects.policies import stored_policy
+from hvpa.kube.objects.policies import StoredPolicy, stored_policy
 from hvpa.kube.objects.salvage import LARGE, cut_down
 from hvpa.kube.objects.slim import (
     slim_checkpoint,
@@ -122,10 +121,10 @@ NAMESPACES: ApiResource[Namespace] = ApiResource(
     "Namespace", "/api/v1", "namespaces", msgspec.json.Decoder(Namespace).decode, slim_namespace
 )
 """Watched once there is a ClusterHvpaPolicy."""
-HVPA_POLICIES: ApiResource[PolicyObject] = ApiResource(
+HVPA_POLICIES: ApiResource[StoredPolicy] = ApiResource(
     "HvpaPolicy", HVPAS.api, "hvpapolicies", HVPAS.read, partial(stored_policy, "HvpaPolicy")
 )
-CLUSTER_POLICIES: ApiResource[PolicyObject] = ApiResource(
+CLUSTER_POLICIES: ApiResource[StoredPolicy] = ApiResource(
     "ClusterHvpaPolicy",
     HVPAS.api,
     "clusterhvpapolicies",

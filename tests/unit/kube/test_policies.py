@@ -126,4 +126,4 @@ async def test_the_status_of_a_policy_is_patched(tmp_path: Path, namespace: str,
         assert (method, sent_path) == ("PATCH", path)
         assert body["metadata"] == {"uid": "u", "resourceVersion": "6"}
         assert body["status"]["selected"] == 3
-        assert len(sent.local.policies.all()) == 1
+        assert len(sent.local.policies.read()) == 1

@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
@@ -20,6 +21,7 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import WatchState
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.watches import Watches
+from hvpa.kube.objects.policies import StoredPolicy
 from hvpa.kube.objects.resources import (
     CLUSTER_POLICIES,
     DEPLOYMENTS,
@@ -38,6 +40,10 @@ from tests.unit.core.policies.world import policy, workload
 from tests.unit.kube.fake_server import background, until
 
 Json = dict[str, Any]
+
+
+def stored(made: PolicyObject) -> StoredPolicy:
+    return StoredPolicy(made.kind, RawHvpa(made.metadata), made)
 
 
 class Clock:
@@ -84,13 +90,13 @@ class Writer:
         if self.status_errors:
             raise self.status_errors.pop()
         self.statuses.append(status)
-        changed = PolicyObject(made.kind, RawHvpa(made.metadata).metadata, made.spec, made.problems, status)
+        changed = replace(made, status=status)
         store = (
             self.local.policies.policies
             if made.kind == "HvpaPolicy"
             else self.local.policies.cluster_policies
         )
-        store._objects[Key(made.metadata.namespace, made.metadata.name)] = changed
+        store._objects[Key(made.metadata.namespace, made.metadata.name)] = stored(changed)
 
 
 class Kept:
@@ -129,7 +135,7 @@ async def keeping(*made: PolicyObject) -> AsyncIterator[Kept]:
     kept = Kept()
     for each in made:
         resource = HVPA_POLICIES if each.kind == "HvpaPolicy" else CLUSTER_POLICIES
-        kept.local.store(resource).put(each)
+        kept.local.store(resource).put(stored(each))
     async with background(kept.keeper.run()):
         yield kept
 
@@ -155,7 +161,7 @@ async def test_without_policies_nothing_is_done() -> None:
 async def test_who_has_no_lease_waits_for_it() -> None:
     kept = Kept()
     kept.serves = False
-    kept.local.store(HVPA_POLICIES).put(policy())
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
     async with background(kept.keeper.run()):
         await asyncio.sleep(0.02)
         assert kept.states.looks == 0
@@ -166,7 +172,7 @@ async def test_who_has_no_lease_waits_for_it() -> None:
 async def test_a_plan_waits_until_policies_and_namespaces_are_listed() -> None:
     kept = Kept()
     kept.states.of[NAMESPACES.plural] = "starting"
-    kept.local.store(CLUSTER_POLICIES).put(policy("all", namespace=""))
+    kept.local.store(CLUSTER_POLICIES).put(stored(policy("all", namespace="")))
     kept.local.workloads["Deployment"].put(workload())
     async with background(kept.keeper.run()):
         await until(lambda: kept.states.looks > 3)
@@ -183,7 +189,7 @@ async def test_a_plan_waits_until_policies_and_namespaces_are_listed() -> None:
 async def test_a_refused_write_is_reported_and_tried_again() -> None:
     kept = Kept()
     kept.writer.errors = [Refused("exceeded quota")]
-    kept.local.store(HVPA_POLICIES).put(policy())
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
     kept.local.workloads["Deployment"].put(workload())
     async with background(kept.keeper.run()):
         await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
@@ -194,7 +200,7 @@ async def test_a_refused_write_is_reported_and_tried_again() -> None:
 async def test_a_conflict_is_no_failure_of_the_policy() -> None:
     kept = Kept()
     kept.writer.errors, kept.writer.status_errors = [Conflict("exists")], [Conflict("newer")]
-    kept.local.store(HVPA_POLICIES).put(policy())
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
     kept.local.workloads["Deployment"].put(workload())
     async with background(kept.keeper.run()):
         await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
@@ -206,7 +212,7 @@ async def test_a_conflict_that_stays_is_reported() -> None:
     """The Hvpa may be there in a form that can't be read."""
     kept = Kept()
     kept.writer.errors = [Conflict("already exists") for _ in range(6)]
-    kept.local.store(HVPA_POLICIES).put(policy())
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
     kept.local.workloads["Deployment"].put(workload())
     async with background(kept.keeper.run()):
         await until(lambda: kept.reasons()[-1:] == ["UpToDate"])

@@ -110,15 +110,33 @@ def test_policies_say_which_resources_they_need() -> None:
     cluster, wanted = local(), list[ApiResource[Any]]()
     cluster.policies.on_wanted = wanted.append
     put(cluster, HVPA_POLICIES, {"metadata": {**META, "name": "invalid"}, "spec": {}})
+    cluster.policies.read()
     assert wanted == []
     kinds = {"workloads": {"kinds": ["DaemonSet"]}}
     put(cluster, HVPA_POLICIES, build.merged(POLICY, {"spec": kinds}))
+    cluster.policies.read()
     assert wanted == [WORKLOADS["DaemonSet"]]
     everywhere = {"metadata": {**META, "name": "all", "namespace": ""}}
     spec = {"template": TEMPLATE, "namespaces": {"all": True}, **kinds}
     put(cluster, CLUSTER_POLICIES, {**everywhere, "spec": spec})
-    assert wanted[1:] == [NAMESPACES, WORKLOADS["DaemonSet"]]
-    assert [policy.metadata.name for policy in cluster.policies.all()] == ["invalid", "team", "all"]
+    assert [policy.metadata.name for policy in cluster.policies.read()] == ["invalid", "team", "all"]
+    assert wanted[2:] == [NAMESPACES, WORKLOADS["DaemonSet"]]
+
+
+def test_a_policy_is_parsed_again_only_if_its_spec_has_changed() -> None:
+    cluster = local()
+    put(cluster, HVPA_POLICIES, POLICY)
+    (first,) = cluster.policies.read()
+    status = {"metadata": {"resourceVersion": "2"}, "status": {"selected": 3}}
+    put(cluster, HVPA_POLICIES, build.merged(POLICY, status))
+    (second,) = cluster.policies.read()
+    assert second.spec is first.spec
+    assert (second.metadata.resource_version, second.status.selected) == ("2", 3)
+    changed = {"metadata": {"resourceVersion": "3", "generation": 2}, "spec": {"stage": "Apply"}}
+    put(cluster, HVPA_POLICIES, build.merged(POLICY, changed))
+    (third,) = cluster.policies.read()
+    assert third.spec is not None
+    assert third.spec.stage == "Apply"
 
 
 def test_a_schedule_of_a_template_that_can_never_be_is_reported() -> None:
@@ -127,7 +145,7 @@ def test_a_schedule_of_a_template_that_can_never_be_is_reported() -> None:
     put(
         cluster, HVPA_POLICIES, build.merged(POLICY, {"spec": {"template": {"maintenanceWindows": [window]}}})
     )
-    (policy,) = cluster.policies.all()
+    (policy,) = cluster.policies.read()
     assert policy.spec is None
     assert [problem.path for problem in policy.problems] == ["spec.template.maintenanceWindows[0].schedule"]
 
