@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from hvpa.api.objects.read_models import Hpa, Vpa, Workload
-from hvpa.api.policy.resource import PolicyObject
+from hvpa.api.policy.resource import PolicyKey, PolicyObject
 from hvpa.core.policies.model import PolicyChange, PolicyInput, PolicyPlan, PresentHvpa, Target
 from hvpa.core.policies.plan import plan
 from hvpa.kube.cache.cluster_cache import LocalCluster
@@ -60,6 +60,8 @@ class PolicyKeeper:
         self._serves, self._operator_namespace = serves, operator_namespace
         self._failures: dict[tuple[str, str], str] = {}
         self._failed_in_a_row = 0
+        self._due = 0.0
+        """When failed writes are tried again (`time.monotonic`)."""
         self._rng = random.Random()
 
     async def run(self) -> None:
@@ -85,11 +87,10 @@ class PolicyKeeper:
         made = plan(world, self._clock.now())
         took = time.monotonic() - began
         policies.is_rolling = made.is_rolling
-        failed = await self._write(made, {policy.key: policy for policy in world.policies}.get)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if failed else 0
+        later = await self._write(made, {policy.key: policy for policy in world.policies})
         await asyncio.sleep(SHARE * took)
-        if failed:
-            return RETRY.delay(self._failed_in_a_row, self._rng)
+        if later:
+            return max(0.0, self._due - time.monotonic())
         return AGAIN if made.is_rolling else None
 
     def _world(self) -> PolicyInput | None:
@@ -118,23 +119,27 @@ class PolicyKeeper:
             policies, namespaces, workloads, listed, hvpas, hpas, vpas, self._operator_namespace, failures
         )
 
-    async def _write(self, made: PolicyPlan, policy_of: Callable[..., PolicyObject | None]) -> bool:
-        """Make the writes of a plan; returns whether one failed."""
-        if not made.is_rolling:
-            self._failures = {}
-        writes: list[Callable[[], Awaitable[bool]]] = [
-            partial(self._change, change) for change in made.changes
-        ]
-        failed = await _in_parallel(writes)
+    async def _write(self, made: PolicyPlan, policies: Mapping[PolicyKey, PolicyObject]) -> bool:
+        """Make the writes of a plan, except those that failed lately; returns whether any are left for later."""
+        planned = {(change.namespace, change.name) for change in made.changes}
+        self._failures = {
+            key: why for key, why in self._failures.items() if made.is_rolling or key in planned
+        }
+        waiting = set(self._failures) if time.monotonic() < self._due else set[tuple[str, str]]()
+        changes = [change for change in made.changes if (change.namespace, change.name) not in waiting]
+        failed = await _in_parallel([partial(self._change, change) for change in changes])
         for key, status in made.statuses.items():
-            policy = policy_of(key)
-            assert policy is not None
             try:
-                await self._writer.write_status(policy, status)
+                await self._writer.write_status(policies[key], status)
             except WriteError as error:
                 log.info("status of a policy could not be written", policy=str(key), error=str(error))
                 failed = True
-        return failed
+        if failed:
+            self._failed_in_a_row += 1
+            self._due = time.monotonic() + RETRY.delay(self._failed_in_a_row, self._rng)
+        elif not waiting:
+            self._failed_in_a_row = 0
+        return failed or len(changes) < len(made.changes)
 
     async def _change(self, change: PolicyChange) -> bool:
         """Make a write to an Hvpa; returns whether it failed."""

@@ -197,6 +197,22 @@ async def test_a_refused_write_is_reported_and_tried_again() -> None:
     assert kept.writer.statuses[1].conditions[0].message == "default/web: exceeded quota"
 
 
+async def test_a_refused_write_waits_although_other_workloads_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policies, "RETRY", Backoff(base=1000.0, cap=1000.0))
+    kept = Kept()
+    kept.writer.errors = [Refused("exceeded quota")]
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    kept.local.workloads["Deployment"].put(workload("a"))
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.named() == ["a"])
+        kept.local.workloads["Deployment"].put(workload("b"))
+        await until(lambda: kept.reasons()[-1:] == ["WriteFailed"])
+        kept.local.workloads["Deployment"].put(workload("c"))
+        await until(lambda: kept.named() == ["a", "b", "c"])
+
+
 async def test_a_conflict_is_no_failure_of_the_policy() -> None:
     kept = Kept()
     kept.writer.errors, kept.writer.status_errors = [Conflict("exists")], [Conflict("newer")]
