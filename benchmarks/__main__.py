@@ -1,5 +1,5 @@
-"""`python -m benchmarks [NAME] [options]`: runs one of decision, simulation, client, scale, resizes, joint, arena,
-jumps, hostile, node, kubelets, fast and export.
+"""`python -m benchmarks [NAME] [options]`: runs one of decision, simulation, client, scale, policies, resizes, joint,
+arena, jumps, hostile, node, kubelets, fast and export.
 
 Without a name it runs the first four in order, with a simulation of three days, and scale with 100 and 2,000 Hvpas
 (scale's own default includes 10,000). `jumps --cluster` measures on a local control plane the jumps that `jumps`
@@ -16,6 +16,7 @@ MODULES = {
     "simulation": "benchmarks.simulation",
     "client": "benchmarks.client",
     "scale": "benchmarks.scale.command",
+    "policies": "benchmarks.policies",
     "resizes": "benchmarks.resizes",
     "joint": "benchmarks.joint.command",
     "arena": "benchmarks.arena.command",

@@ -1,6 +1,6 @@
-"""The reasons that a condition can have, found in the code of the core: the first argument of each `Finding`, the
-`reason=` of each `StatusCondition`, and the gates. An expression that the search can't resolve raises an error, so that
-no reason is overlooked."""
+"""The reasons that a condition of an Hvpa can have, found in the code of the core: the first argument of each
+`Finding`, the `reason=` of each `StatusCondition`, and the gates. An expression that the search can't resolve raises an
+error, so that no reason is overlooked."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Final
 import hvpa.core
 from hvpa.core.gates import gates
 
+POLICIES: Final = "policies"
+"""Folder of the conditions of policies, which docs/policies.md lists (tests/unit/core/policies/test_report.py)."""
 CORE: Final = Path(next(iter(hvpa.core.__path__)))
 GATES: Final = frozenset(
     value for name, value in vars(gates).items() if name.isupper() and isinstance(value, str)
@@ -42,7 +44,8 @@ def reasons() -> frozenset[str]:
 @cache
 def finding_reasons() -> frozenset[str]:
     """The reasons of findings and conditions, without those that only gates have."""
-    return frozenset(text for path in CORE.rglob("[!_]*.py") for text in _of_module(path))
+    paths = [path for path in CORE.rglob("[!_]*.py") if path.parent != CORE / POLICIES]
+    return frozenset(text for path in paths for text in _of_module(path))
 
 
 def _of_module(path: Path) -> Iterator[str]:

@@ -21,6 +21,10 @@ SIZES: Final = 'eq (include "hvpa.sizeAtCreation" .) "true"'
 TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "crds.yaml": (".Values.crds.install", ("crd/autoscaling.k8s.io_hvpas.yaml",)),
     "crd-hvpasizes.yaml": (SIZES, ("size-at-creation/crd.yaml",)),
+    "crds-hvpa-policy.yaml": (
+        "and .Values.crds.install .Values.hvpaPolicies",
+        ("hvpa-policy/crd_hvpapolicies.yaml", "hvpa-policy/crd_clusterhvpapolicies.yaml"),
+    ),
     "custom-kinds.yaml": (
         ".Values.customKinds",
         ("custom-kinds/operator_role.yaml", "custom-kinds/operator_role_binding.yaml"),
@@ -58,6 +62,15 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ),
     ),
     "flow-control.yaml": (".Values.flowControl", ("flow-control/flow_schemas.yaml",)),
+    "hvpa-policy.yaml": (
+        ".Values.hvpaPolicies",
+        (
+            "hvpa-policy/operator_role.yaml",
+            "hvpa-policy/operator_role_binding.yaml",
+            "hvpa-policy/editor_role.yaml",
+            "hvpa-policy/viewer_role.yaml",
+        ),
+    ),
     "operator-policy.yaml": (
         "and .Values.operatorPolicy (not .Values.inPlaceOnly)",
         ("operator-policy/policy.yaml",),
@@ -151,7 +164,7 @@ def _adapted(source: str) -> str:
     text = (ROOT / "config" / source).read_text().replace("{{", '{{ "{{" }}')  # for Prometheus, not for Helm
     for pattern, by in SUBSTITUTIONS:
         text = re.sub(pattern, by, text, flags=re.MULTILINE)
-    if source.startswith("crd/"):
+    if source.startswith(("crd/", "hvpa-policy/crd_")):
         text = text.replace("  annotations:\n", f"  annotations:\n{KEEP}", 1)
     if source == "monitoring/prometheus_rule.yaml":
         text = text.replace("spec:\n", f"{EXTRA_LABELS}spec:\n", 1)

@@ -15,6 +15,8 @@ from tools.chart import TEMPLATES  # noqa: E402
 
 GENERATED = {
     "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
+    "config/hvpa-policy/crd_hvpapolicies.yaml": ("-m", "hvpa.api.crd", "HvpaPolicy"),
+    "config/hvpa-policy/crd_clusterhvpapolicies.yaml": ("-m", "hvpa.api.crd", "ClusterHvpaPolicy"),
     "docs/simulate.schema.json": ("-m", "hvpa_lab.simulate.report.json"),
     "docs/remedies.md": ("-m", "tools.remedies"),
     **{

@@ -1,4 +1,5 @@
-"""The CustomResourceDefinition of Hvpa, rendered from the models. `python -m hvpa.api.crd` prints it as YAML.
+"""The CustomResourceDefinitions of Hvpa and of the policies, rendered from the models. `python -m hvpa.api.crd` prints
+that of Hvpa as YAML, `python -m hvpa.api.crd HvpaPolicy` that of a policy.
 
 This module turns pydantic's JSON schema into a structural schema (no references, null types or titles) and adds the
 resource's names, subresources and columns. The models describe the fields.
@@ -7,6 +8,7 @@ resource's names, subresources and columns. The models describe the fields.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any, Final
 
 import yaml
@@ -15,6 +17,9 @@ from pydantic import BaseModel
 from hvpa.api.hvpa.resource import API_VERSION, GROUP, KIND, VERSION
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.policy.resource import SPECS, PolicyKind
+from hvpa.api.policy.spec import SET_BY_POLICY
+from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.schema.fields import INT32_MAX
 
 PLURAL: Final = "hvpas"
@@ -55,6 +60,25 @@ _COLUMNS: Final = (
     ("Age", "date", ".metadata.creationTimestamp", "Time since the Hvpa was created."),
 )
 """Columns of `kubectl get`: name, type, path, description, and whether only `-o wide` shows the column."""
+_POLICY_COLUMNS: Final = (
+    ("Stage", "string", ".spec.stage", "Mode of the Hvpas: Recommend or Apply."),
+    ("Selected", "integer", ".status.selected", "Workloads that belong to this policy."),
+    ("Hvpas", "integer", ".status.generated", "Hvpas of this policy."),
+    ("Up-To-Date", "integer", ".status.upToDate", "Hvpas that are as the policy requires."),
+    (
+        "Ready",
+        "string",
+        _CONDITION.format("Ready", "status"),
+        "Whether all Hvpas are as the policy requires.",
+    ),
+    ("Conflict", "string", _CONDITION.format("Conflict", "status"), "Whether policies overlap.", True),
+    ("Reason", "string", _CONDITION.format("Ready", "reason"), "Reason of the condition Ready.", True),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since the policy was created."),
+)
+_POLICY: Final = (
+    "makes an Hvpa for each workload that it selects, and deletes these Hvpas when it is deleted. It leaves alone what"
+    " somebody wrote."
+)
 
 _UNWANTED: Final = frozenset({"title", "propertyNames", "$defs"})
 _BOUNDS: Final = {"ge": ("minimum", max), "le": ("maximum", min)}
@@ -63,23 +87,51 @@ bound."""
 
 
 def render_crd() -> Schema:
-    """Returns the CustomResourceDefinition as an object. The result is always the same."""
+    """Returns the CustomResourceDefinition of Hvpa as an object. The result is always the same."""
+    version = _version(_root_schema(), _COLUMNS)
+    version["subresources"]["scale"] = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.targetSelector",
+    }
+    return _crd(KIND, "Namespaced", version) | {"metadata": _metadata(NAME)}
+
+
+def render_policy_crd(kind: PolicyKind) -> Schema:
+    """Returns the CustomResourceDefinition of a kind of policy."""
+    spec, template = model_schema(SPECS[kind]), model_schema(HvpaSpec)
+    for name in SET_BY_POLICY:
+        del template["properties"][name]
+    del template["required"]
+    template["description"] = spec["properties"]["template"]["description"]
+    spec["properties"]["template"] = template
+    root = _schema_of(f"A {kind} {_POLICY}", kind, spec, model_schema(PolicyStatus))
+    scope = "Namespaced" if kind == "HvpaPolicy" else "Cluster"
+    return _crd(kind, scope, _version(root, _POLICY_COLUMNS)) | {
+        "metadata": _metadata(f"{_plural(kind)}.{GROUP}")
+    }
+
+
+def _plural(kind: str) -> str:
+    return f"{kind.lower()[:-1]}ies" if kind.endswith("y") else f"{kind.lower()}s"
+
+
+def _metadata(name: str) -> Schema:
+    return {"name": name, "annotations": {"api-approved.kubernetes.io": APPROVAL}}
+
+
+def _crd(kind: str, scope: str, version: Schema) -> Schema:
+    names = {
+        "kind": kind,
+        "listKind": f"{kind}List",
+        "plural": _plural(kind),
+        "singular": kind.lower(),
+        **({"shortNames": ["hvpa"]} if kind == KIND else {}),
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": NAME, "annotations": {"api-approved.kubernetes.io": APPROVAL}},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": PLURAL,
-                "singular": "hvpa",
-                "shortNames": ["hvpa"],
-            },
-            "versions": [_version()],
-        },
+        "spec": {"group": GROUP, "scope": scope, "names": names, "versions": [version]},
     }
 
 
@@ -94,26 +146,20 @@ def model_schema(model: type[BaseModel]) -> Schema:
     return _structural(schema, schema.get("$defs", {}))
 
 
-def main() -> None:
-    """Print the CustomResourceDefinition."""
-    sys.stdout.write(to_yaml(render_crd()))
+def main(*kinds: PolicyKind) -> None:
+    """Print the CustomResourceDefinition of Hvpa, or of a kind of policy."""
+    for crd in [render_policy_crd(kind) for kind in kinds] or [render_crd()]:
+        sys.stdout.write(to_yaml(crd))
 
 
-def _version() -> Schema:
+def _version(schema: Schema, columns: Iterable[tuple[Any, ...]]) -> Schema:
     return {
         "name": VERSION,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": _root_schema()},
-        "subresources": {
-            "status": {},
-            "scale": {
-                "specReplicasPath": ".spec.replicas",
-                "statusReplicasPath": ".status.replicas",
-                "labelSelectorPath": ".status.targetSelector",
-            },
-        },
-        "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [_column(*column) for column in columns],
     }
 
 
@@ -123,17 +169,24 @@ def _column(name: str, kind: str, path: str, description: str, wide: bool = Fals
 
 
 def _root_schema() -> Schema:
+    description = (
+        "An Hvpa scales one workload horizontally and vertically, based on the recommendations of a"
+        " HorizontalPodAutoscaler and a VerticalPodAutoscaler."
+    )
+    return _schema_of(description, KIND, model_schema(HvpaSpec), model_schema(HvpaStatus))
+
+
+def _schema_of(description: str, kind: str, spec: Schema, status: Schema) -> Schema:
     return {
         "type": "object",
-        "description": "An Hvpa scales one workload horizontally and vertically, based on the recommendations of a"
-        " HorizontalPodAutoscaler and a VerticalPodAutoscaler.",
+        "description": description,
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string", "description": f"API version: {API_VERSION}."},
-            "kind": {"type": "string", "description": f"Kind: {KIND}."},
+            "kind": {"type": "string", "description": f"Kind: {kind}."},
             "metadata": {"type": "object"},
-            "spec": model_schema(HvpaSpec),
-            "status": model_schema(HvpaStatus),
+            "spec": spec,
+            "status": status,
         },
     }
 
@@ -195,4 +248,4 @@ class _PlainDumper(yaml.SafeDumper):
 
 
 if __name__ == "__main__":
-    main()
+    main(*[kind for kind in SPECS if kind in sys.argv[1:]])

@@ -108,6 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--kubelet-certificate-authority", metavar="FILE", help=authority)
     insecure = "do not verify the kubelets' certificates: whoever answers at their address gets the token"
     add("--kubelet-insecure-tls", action="store_true", help=insecure)
+    policies = "make Hvpas for HvpaPolicies and ClusterHvpaPolicies (config/hvpa-policy)"
+    add("--policies", action="store_true", help=policies)
     add("--log-format", choices=LOG_FORMATS, default="json")
     add("--log-level", choices=LOG_LEVELS, default="info")
 
@@ -143,6 +145,7 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
         kubelet_insecure=args.kubelet_insecure_tls,
         log_format=args.log_format,
         log_level=args.log_level,
+        policies=args.policies,
     )
 
 

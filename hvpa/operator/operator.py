@@ -7,6 +7,7 @@ import signal
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,14 @@ from hvpa.kube.kubelets.signal import KubeletSignal
 from hvpa.kube.kubelets.token import KubeletToken
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.versions import other_version
+from hvpa.kube.policies import PolicyWriter
 from hvpa.kube.server.auth import TokenGuard
 from hvpa.kube.server.endpoints import AddressError, Listener, health_routes, metrics_routes, serve
 from hvpa.kube.server.metrics import Metrics, MetricsPage
 from hvpa.kube.server.tls import Certificate
 from hvpa.kube.service_metrics import ServiceMetrics
 from hvpa.operator import garbage
+from hvpa.operator.policies import PolicyKeeper
 from hvpa.operator.roles import QueueShare, role_of
 from hvpa.operator.settings import RunSettings
 from hvpa.reconcile.aside import Aside
@@ -94,11 +97,16 @@ class Operator:
         self._watches = Watches(
             self._transport, self._local, settings.scopes, self.metrics, clock, supervisor
         )
+        if settings.policies:
+            self._watches.watch_policies()
         self._role.on_set_back(self._watches.set_back)
         limiter = Limiter(settings.max_in_flight, self.metrics)
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
         cluster.on_conflict = self._watches.conflicted
+        writer = PolicyWriter(self._transport, self._local, limiter, lambda: self._role.may_write(0))
+        serves = partial(self._role.serves, 0)
+        self._policies = PolicyKeeper(self._local, self._watches, writer, clock, serves, candidate.namespace)
         token = KubeletToken(
             self._transport, candidate.namespace, settings.kubelet_account, asyncio.get_running_loop().time
         )
@@ -160,6 +168,8 @@ class Operator:
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
         self._keep_running("look after garbage", garbage.look_after)
+        if self._settings.policies:
+            self._keep_running("keep policies", self._policies.run)
         self._share.open(self._work, self._local, self._reconciler.forget)
         return await self._work_until_stopped()
 

@@ -37,3 +37,5 @@ class RunSettings:
     """Do not verify the kubelets' certificates."""
     log_format: str
     log_level: str
+    policies: bool
+    """Whether HvpaPolicies and ClusterHvpaPolicies are followed."""

@@ -19,7 +19,7 @@ from localcluster.client.audit import Request, parse
 VARIABLE = "HVPA_E2E_RIGHTS"
 """Environment variable: the folder for the summaries of control planes; without it they write none."""
 CONFIG = Path(__file__).resolve().parents[2] / "config"
-FOLDERS = ("rbac", "secure-metrics", "sharded", "custom-kinds", "deletion-cost")
+FOLDERS = ("rbac", "secure-metrics", "sharded", "custom-kinds", "deletion-cost", "hvpa-policy")
 ACCOUNT = ("hvpa-system", "hvpa")
 """Namespace and name of the operator's ServiceAccount."""
 USER = f"system:serviceaccount:{':'.join(ACCOUNT)}"

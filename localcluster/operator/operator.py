@@ -81,6 +81,13 @@ def install_node_room(cluster: Cluster) -> None:
     cluster.await_right(f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}", _rule("", "nodes", "list"))
 
 
+def install_policies(cluster: Cluster) -> None:
+    """Apply `config/hvpa-policy` without its Deployment: CRDs of policies, and what the operator may do for them."""
+    _apply_kustomization(cluster, "hvpa-policy", ("Deployment",))
+    user = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
+    cluster.await_right(user, _rule("autoscaling.k8s.io", "hvpapolicies", "list"))
+
+
 def install_deletion_cost(cluster: Cluster) -> None:
     """Apply `config/deletion-cost`: the operator's right to set deletion costs of pods."""
     _apply_kustomization(cluster, "deletion-cost")

@@ -40,6 +40,7 @@ IN_ORDER = {
     "docs/first-day.md": "tests/e2e/full/test_first_day.py",
     "docs/review.md": "tests/e2e/bare/scaling/test_review.py",
     "docs/export.md": "tests/e2e/bare/reporting/test_export.py",
+    "docs/policies.md": "tests/e2e/full/test_policies.py",
 } | dict.fromkeys(
     (
         "docs/alerts.md",
@@ -109,6 +110,8 @@ OTHER_YAML = {
     ("docs/migrating-from-postmates.md", "CHPA"): "tests/unit/test_documents.py",
     ("docs/pod-level-resources.md", "Deployment"): "tests/e2e/bare/actuation/test_pod_level.py",
     ("docs/review.md", None): "tests/e2e/bare/scaling/test_review.py",
+    ("docs/policies.md", "HvpaPolicy"): "tests/e2e/full/test_policies.py",
+    ("docs/policies.md", "ClusterHvpaPolicy"): "tests/e2e/full/test_policies.py",
     ("docs/simulate.md", None): "tests/unit/lab/simulate/scenario/test_documented.py",
 }
 """YAML that is no Hvpa and no part of one, by page and kind, and what reads it."""

@@ -59,7 +59,7 @@ def read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
 
 
 # --- manifests ----------------------------------------------------------------------------------------------
-class _ManifestMeta(SpecModel):
+class ManifestMeta(SpecModel):
     """`metadata` of a manifest: all fields of ObjectMeta. Only the fields that users write are checked."""
 
     name: ObjectName | None = None
@@ -90,7 +90,7 @@ class _Manifest(SpecModel):
 
     api_version: Literal["autoscaling.k8s.io/v1alpha1"]
     kind: Literal["Hvpa"]
-    metadata: _ManifestMeta
+    metadata: ManifestMeta
     spec: HvpaSpec
     status: Any = None
 

@@ -517,6 +517,12 @@ class NodeStatus(ReadModel, frozen=True):
     allocatable: ResourceList = {}
 
 
+class Namespace(ReadModel, frozen=True):
+    """A namespace."""
+
+    metadata: Meta
+
+
 class Node(ReadModel, frozen=True):
     """A node."""
 

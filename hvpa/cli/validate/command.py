@@ -7,6 +7,7 @@ import json
 import sys
 
 from hvpa.api.hvpa.resource import API_VERSION, KIND, parse_spec, validate_manifest
+from hvpa.api.policy.resource import SPECS, validate_policy
 from hvpa.api.schema.base import FieldError
 from hvpa.cli.arguments import add_output
 from hvpa.cli.errors import DONE, WRONG
@@ -21,6 +22,7 @@ from hvpa.cli.validate.inputs import (
     of_file,
 )
 from hvpa.cli.validate.object_set import ValidHvpa, review_set
+from hvpa.core.policies.check import policy_problems
 from hvpa.core.spec.amounts import review_amounts
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.spec.ranges import review_ranges, review_resizes
@@ -47,17 +49,25 @@ def main(args: argparse.Namespace) -> int:
     inputs = (
         from_kustomizations(args.kustomize) if args.kustomize else from_names(args.filename, args.recursive)
     )
-    hvpas = _check(inputs)
+    hvpas, policies = _check(inputs)
     errors, warnings = inputs.count("error"), inputs.count("warning")
     failed = errors > 0 or (args.strict and warnings > 0)
     if args.output == "json":
-        counts = {"files": len(inputs.files), "hvpas": hvpas, "errors": errors, "warnings": warnings}
+        counts = {
+            "files": len(inputs.files),
+            "hvpas": hvpas,
+            "policies": policies,
+            "errors": errors,
+            "warnings": warnings,
+        }
         print(json.dumps({**counts, "findings": [entry.as_json() for entry in inputs.findings]}, indent=2))
         return WRONG if failed else DONE
     for finding in inputs.findings:
         print(finding, file=sys.stderr)
     totals = [_plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count]
-    where = f"{_plural(hvpas, 'Hvpa')} in {_plural(len(inputs.files), 'file')}"
+    found = [_plural(hvpas, "Hvpa")] if hvpas or not policies else []
+    found += [f"{policies} polic{'y' if policies == 1 else 'ies'}"] if policies else []
+    where = f"{' and '.join(found)} in {_plural(len(inputs.files), 'file')}"
     print(
         f"{where}: {', '.join(totals if errors else ['valid', *totals])}",
         file=sys.stderr if failed else sys.stdout,
@@ -65,9 +75,9 @@ def main(args: argparse.Namespace) -> int:
     return WRONG if failed else DONE
 
 
-def _check(inputs: Inputs) -> int:
-    """Add the findings of the files, in their order; returns the number of Hvpas."""
-    findings, count = inputs.findings, 0
+def _check(inputs: Inputs) -> tuple[int, int]:
+    """Add the findings of the files, in their order; returns the numbers of Hvpas and policies."""
+    findings, count, policies = inputs.findings, 0, 0
     documents: list[Document] = []
     for path, named in inputs.files.items():
         try:
@@ -78,6 +88,11 @@ def _check(inputs: Inputs) -> int:
     for document in documents:
         if document.kind == _KUSTOMIZATION:
             findings.append(InputFinding("note", document.file, document.line(), LEFT_OUT))
+        elif document.kind in SPECS:
+            policies += 1
+            policy, faults = validate_policy(document.content)
+            faults = faults if policy is None else policy_problems(policy)
+            findings += [of_field(document, fault) for fault in faults]
         elif is_hvpa(document):
             count += 1
             problems = problems_of(document)
@@ -89,12 +104,12 @@ def _check(inputs: Inputs) -> int:
         remarks = [*review(hvpa.spec), *review_ranges(hvpa.spec), *review_resizes(hvpa.spec)]
         remarks += [*review_amounts(hvpa.document.content["spec"]), *review_set(hvpa, valid, documents)]
         findings += [of_field(hvpa.document, remark) for remark in remarks]
-    if not count and not inputs.count("error"):
+    if not count and not policies and not inputs.count("error"):
         files = ", ".join("standard input" if name == STANDARD_INPUT else name for name in inputs.files)
         findings.append(InputFinding("error", files, None, "no Hvpa in it"))
     order = {path: number for number, path in enumerate(inputs.files)}
     findings.sort(key=lambda finding: (order.get(finding.file, -1), finding.line or 0))
-    return count
+    return count, policies
 
 
 def is_hvpa(document: Document) -> bool:

@@ -22,6 +22,7 @@ from hvpa.kube.cache.checkpoints import Checkpoints
 from hvpa.kube.cache.custom_targets import CustomTarget, CustomTargets, custom_target
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.cache.nodes import Nodes
+from hvpa.kube.cache.policies import PolicyCache
 from hvpa.kube.cache.store import Store, version
 from hvpa.kube.cache.targeting import (
     HVPA_KIND,
@@ -36,9 +37,12 @@ from hvpa.kube.cache.targeting import (
 )
 from hvpa.kube.objects.resources import (
     CHECKPOINTS,
+    CLUSTER_POLICIES,
     HPAS,
+    HVPA_POLICIES,
     HVPA_SIZES,
     HVPAS,
+    NAMESPACES,
     NODES,
     PODS,
     VPAS,
@@ -89,6 +93,7 @@ class LocalCluster:
         self.creation_sizes: Store[HvpaSizes] = Store(scopes, self._sizes_changed)
         self.checkpoints = Checkpoints(scopes)
         self.nodes = Nodes()
+        self.policies = PolicyCache(scopes)
         self._silent: dict[str, dt.datetime] = {}
         """Last sign of life of each silent recommender, by name."""
         self._stores: dict[str, Store[Any]] = {
@@ -99,6 +104,9 @@ class LocalCluster:
             HVPA_SIZES.kind: self.creation_sizes,
             CHECKPOINTS.kind: self.checkpoints.store,
             NODES.kind: self.nodes.store,
+            HVPA_POLICIES.kind: self.policies.policies,
+            CLUSTER_POLICIES.kind: self.policies.cluster_policies,
+            NAMESPACES.kind: self.policies.namespaces,
         }
         self._resizes_pods = True
         self._served: dict[str, bool | None] = {
@@ -333,6 +341,7 @@ class LocalCluster:
             # The nodes are listed before the spec is decoded for the first decision, if possible.
             if b'"LargestNode"' in bytes(new.spec):
                 self.nodes.want()
+        self.policies.note_hvpa(old, new)
         meta = _either(old, new).metadata
         key = Key(meta.namespace, meta.name)
         if old is not None and new is not None and not changes.hvpa_spec_changed(old, new):
@@ -413,6 +422,7 @@ class LocalCluster:
             self._selectors.put(target, target.namespace, workload.spec.selector)
 
     def _workload_changed(self, old: Workload | None, new: Workload | None, own: bool) -> None:
+        self.policies.note_workload(old, new)
         workload = _either(old, new)
         meta = workload.metadata
         target = Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
@@ -429,10 +439,12 @@ class LocalCluster:
             self._wake(target.namespace, names, self._enqueue_later if own else self._enqueue)
 
     def _hpa_changed(self, old: Hpa | None, new: Hpa | None, own: bool) -> None:
+        self.policies.note_recommender(old, new)
         if old is None or new is None or changes.hpa_changed(old, new):
             self._recommender_changed(HPAS.kind, old, new)
 
     def _vpa_changed(self, old: Vpa | None, new: Vpa | None, own: bool) -> None:
+        self.policies.note_recommender(old, new)
         if old is None or new is None or changes.vpa_changed(old, new, self._vpa_period):
             self._recommender_changed(VPAS.kind, old, new)
 

@@ -15,7 +15,7 @@ import structlog
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
-from hvpa.kube.cache.reflector import Reflector, Reports
+from hvpa.kube.cache.reflector import Reflector, Reports, WatchState
 from hvpa.kube.cache.scales import Scales
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.targeting import Target
@@ -24,6 +24,10 @@ from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import (
     CHECKPOINTS,
+    CLUSTER_POLICIES,
+    CLUSTER_WIDE,
+    FOR_POLICIES,
+    HVPA_POLICIES,
     NODES,
     ON_DEMAND,
     OPTIONAL,
@@ -50,6 +54,9 @@ UPGRADE: Final = 600.0
 RETRY: Final = 2.0
 """Seconds until the next check if there was no response."""
 
+_MAY_LACK: Final = (*OPTIONAL, *FOR_POLICIES)
+"""Resources that need not be served."""
+
 
 class Watches(Reports):
     """The reflectors, per resource and scope."""
@@ -65,6 +72,7 @@ class Watches(Reports):
     ) -> None:
         self._transport = transport
         self._local = local
+        self._scopes = scopes
         self._clock = clock
         self._changed = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
@@ -78,7 +86,7 @@ class Watches(Reports):
         """Whether the operator has found out if pods can be resized."""
 
         def watch(resource: ApiResource[Any]) -> list[Reflector[Any]]:
-            store, within = local.store(resource), (ALL_NAMESPACES,) if resource is NODES else scopes
+            store, within = local.store(resource), (ALL_NAMESPACES,) if resource in CLUSTER_WIDE else scopes
             return [Reflector(transport, resource, scope, store, telemetry, self) for scope in within]
 
         self._reflectors_of = watch
@@ -89,6 +97,7 @@ class Watches(Reports):
             local.set_unlisted(resource.kind, NOT_YET)
         local.on_named = self._on_named
         local.nodes.on_wanted = partial(self._watch_too, NODES)
+        local.policies.on_wanted = self._watch_once
 
     async def run(self) -> None:
         """Watch forever."""
@@ -143,8 +152,19 @@ class Watches(Reports):
         """Watch the kind of a workload that an Hvpa names, if it is not watched yet."""
         self._scales.named(target.namespace)
         resource = next((candidate for candidate in ON_DEMAND if candidate.kind == target.kind), None)
-        if resource is not None and all(reflector.resource is not resource for reflector in self.reflectors):
+        if resource is not None:
+            self._watch_once(resource)
+
+    def _watch_once(self, resource: ApiResource[Any]) -> None:
+        """Watch a resource, if it is not watched yet."""
+        if all(reflector.resource is not resource for reflector in self.reflectors):
             self._watch_too(resource)
+
+    def watch_policies(self) -> None:
+        """Watch policies; those of the whole cluster only if all namespaces are watched."""
+        self._watch_too(HVPA_POLICIES)
+        if ALL_NAMESPACES in self._scopes:
+            self._watch_too(CLUSTER_POLICIES)
 
     def _watch_too(self, resource: ApiResource[Any]) -> None:
         """Watch a resource that is not watched from the start."""
@@ -203,9 +223,13 @@ class Watches(Reports):
         listed = all(
             reflector.state != "starting"
             for reflector in self.reflectors
-            if reflector.resource not in (*ON_DEMAND, NODES)
+            if reflector.resource not in (*ON_DEMAND, *FOR_POLICIES, NODES)
         )
         return listed and self._has_looked
+
+    def states(self, resource: ApiResource[Any]) -> set[WatchState]:
+        """The states of the resource's reflectors; none if it is not watched."""
+        return {reflector.state for reflector in self.reflectors if reflector.resource is resource}
 
     def healthy(self) -> bool:
         """Whether no reflector is stuck."""
@@ -231,7 +255,7 @@ class Watches(Reports):
         """
         successes: dict[str, float] = {}
         for reflector in self.reflectors:
-            if reflector.resource in OPTIONAL and reflector.state == "not served":
+            if reflector.resource in _MAY_LACK and reflector.state == "not served":
                 continue
             since = self._since(reflector)
             seconds = 0.0 if since is None else since.timestamp()
@@ -243,7 +267,7 @@ class Watches(Reports):
     def _problem(self, reflector: Reflector[Any]) -> str | None:
         why = reflector.freshness.problem
         if reflector.state == "not served":
-            return None if reflector.resource in OPTIONAL else "not served by the cluster"
+            return None if reflector.resource in _MAY_LACK else "not served by the cluster"
         if reflector.state == "starting":
             return "not listed yet" if why is None else f"not listed yet: {why}"
         since = self._since(reflector)

@@ -11,11 +11,20 @@ import msgspec
 
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import KINDS, Kind, kind_key
-from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Node, Pod, RawHvpa, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Namespace, Node, Pod, RawHvpa, Vpa, Workload
 from hvpa.kube.client.paths import api_path, escaped_path
 from hvpa.kube.objects import workloads
+from hvpa.kube.objects.policies import StoredPolicy, stored_policy
 from hvpa.kube.objects.salvage import LARGE, cut_down
-from hvpa.kube.objects.slim import slim_checkpoint, slim_hpa, slim_node, slim_pod, slim_vpa, slim_workload
+from hvpa.kube.objects.slim import (
+    slim_checkpoint,
+    slim_hpa,
+    slim_namespace,
+    slim_node,
+    slim_pod,
+    slim_vpa,
+    slim_workload,
+)
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 
 
@@ -108,6 +117,24 @@ NODES: ApiResource[Node] = ApiResource(
     "Node", "/api/v1", "nodes", msgspec.json.Decoder(Node).decode, slim_node
 )
 """Watched in the whole cluster once an Hvpa needs them."""
+NAMESPACES: ApiResource[Namespace] = ApiResource(
+    "Namespace", "/api/v1", "namespaces", msgspec.json.Decoder(Namespace).decode, slim_namespace
+)
+"""Watched once there is a ClusterHvpaPolicy."""
+HVPA_POLICIES: ApiResource[StoredPolicy] = ApiResource(
+    "HvpaPolicy", HVPAS.api, "hvpapolicies", HVPAS.read, partial(stored_policy, "HvpaPolicy")
+)
+CLUSTER_POLICIES: ApiResource[StoredPolicy] = ApiResource(
+    "ClusterHvpaPolicy",
+    HVPAS.api,
+    "clusterhvpapolicies",
+    HVPAS.read,
+    partial(stored_policy, "ClusterHvpaPolicy"),
+)
+FOR_POLICIES: tuple[ApiResource[Any], ...] = (HVPA_POLICIES, CLUSTER_POLICIES, NAMESPACES)
+"""Watched with `--policies` only."""
+CLUSTER_WIDE: tuple[ApiResource[Any], ...] = (NODES, NAMESPACES, CLUSTER_POLICIES)
+"""Resources without namespaces."""
 WATCHED: tuple[ApiResource[Any], ...] = (
     HVPAS,
     DEPLOYMENTS,
@@ -120,7 +147,7 @@ WATCHED: tuple[ApiResource[Any], ...] = (
 )
 OPTIONAL: tuple[ApiResource[Any], ...] = (VPAS, HVPA_SIZES, CHECKPOINTS, NODES)
 """Resources that a cluster need not serve."""
-NOT_REQUIRED: tuple[ApiResource[Any], ...] = (CHECKPOINTS, NODES)
+NOT_REQUIRED: tuple[ApiResource[Any], ...] = (CHECKPOINTS, NODES, *FOR_POLICIES)
 """Resources that count as not served if the operator has no permission to read them."""
 ON_DEMAND: tuple[ApiResource[Workload], ...] = tuple(
     WORKLOADS[kind.name] for kind in KINDS.values() if not kind.is_common

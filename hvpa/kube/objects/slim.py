@@ -20,6 +20,7 @@ from hvpa.api.objects.read_models import (
     HpaSpecRead,
     HpaStatusRead,
     Meta,
+    Namespace,
     Node,
     ObjectReference,
     OwnerReference,
@@ -205,6 +206,12 @@ def slim_node(node: Node) -> Node:
     _set(node.status, "allocatable", share(_slim_amounts(allocatable), "amounts"))
     _share_parts(node, "spec")
     return node
+
+
+def slim_namespace(namespace: Namespace) -> Namespace:
+    """Drop a namespace's annotations."""
+    slim_meta(namespace.metadata, lambda key: False)
+    return namespace
 
 
 def slim_checkpoint(checkpoint: VpaCheckpoint) -> VpaCheckpoint:

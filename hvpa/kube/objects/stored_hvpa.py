@@ -14,8 +14,9 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus, read_status
 from hvpa.api.objects.read_models import ObjectReference, RawHvpa
 from hvpa.api.schema.base import FieldError
+from hvpa.core.policies.model import APPLIED
 from hvpa.kube.client.errors import UNREADABLE
-from hvpa.kube.objects.interning import ModelSharer, text
+from hvpa.kube.objects.interning import ModelSharer, share, text
 from hvpa.kube.objects.slim import is_kept, slim_meta, slim_reference
 
 _NOTHING = msgspec.Raw(b"{}")
@@ -110,6 +111,8 @@ def stored(raw: RawHvpa) -> StoredHvpa:
     spec, status = bytes(raw.spec), bytes(raw.status)
     slim_meta(raw.metadata, is_kept)
     _set(raw.metadata, "uid", text(raw.metadata.uid))  # its owned objects contain it as well
+    if (applied := raw.metadata.annotations.get(APPLIED)) is not None:
+        raw.metadata.annotations[APPLIED] = share(applied)  # the same for all Hvpas of a policy
     return StoredHvpa(
         raw.metadata,
         msgspec.Raw(spec),

@@ -28,6 +28,7 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "rollback-metrics": (("default", "rollback-metrics"), "rollbackMetrics=true"),
     "deletion-cost": (("default", "deletion-cost"), "deletionCost=true"),
     "export": (("default", "export"), "exportRole=true"),
+    "hvpa-policy": (("hvpa-policy",), "hvpaPolicies=true"),
     "policy": (("default", "policy"), "policies.target=true,policies.bounds=true"),
     "network-policy": (
         ("default", "dashboard", "network-policy"),

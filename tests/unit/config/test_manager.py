@@ -41,6 +41,7 @@ def test_every_file_is_listed_in_its_kustomization() -> None:
         "dashboard",
         "deletion-cost",
         "export",
+        "hvpa-policy",
         "manager",
         "network-policy",
         "operator-policy",
@@ -51,8 +52,8 @@ def test_every_file_is_listed_in_its_kustomization() -> None:
         "samples",
     ):
         files = {path.name for path in (CONFIG / folder).glob("*.yaml")}
-        files -= {"kustomization.yaml", "configuration.yaml"}
-        assert files == set(resources(folder)), folder
+        files -= {"kustomization.yaml", "configuration.yaml", "deployment_patch.yaml"}
+        assert files == set(resources(folder)) - {"../default"}, folder
 
 
 def test_the_default_has_crd_rights_and_operator() -> None:
@@ -218,3 +219,11 @@ def test_the_rights_of_the_sharded_variant_are_on_leases_of_its_own_namespace() 
     assert "*" not in rule["verbs"]
     assert binding["roleRef"]["name"] == "hvpa-shards"
     assert binding["subjects"] == only("rbac", "RoleBinding", "hvpa-leader-election")["subjects"]
+
+
+# --- hvpa-policy: the default with an operator that makes Hvpas ---------------------------------------------------
+def test_the_operator_of_the_policy_variant_follows_policies() -> None:
+    assert not _settings(FLAGS).policies
+    (argument,) = _patch("hvpa-policy")
+    assert argument["path"] == ARGUMENT
+    assert _settings([*FLAGS, argument["value"]]).policies

@@ -71,11 +71,11 @@ def hvpa(version: int) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"targetRef": {"kind": "Deployment", "name": "web"}}}
 
 
-def operator(path: Path, credentials: Credentials) -> Operator:
+def operator(path: Path, credentials: Credentials, *more: str) -> Operator:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--lease-duration", "1"]
-    settings = run_settings(parser.parse_args(["--kubeconfig", str(path), "--leader-elect", *flags]))
+    settings = run_settings(parser.parse_args(["--kubeconfig", str(path), "--leader-elect", *flags, *more]))
     return Operator(settings, credentials, Parts())
 
 
@@ -112,6 +112,17 @@ async def test_nothing_waits_for_a_worker_before_the_lease_is_ours(tmp_path: Pat
             harness.free = True
             await until(lambda: bool(harness.patched()))
     assert harness.patched() == ["/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h/status"]
+
+
+async def test_policies_are_followed_if_that_is_wanted(tmp_path: Path) -> None:
+    harness = Harness()
+    harness.free = True
+    async with harness.server.running():
+        path = kubeconfig(tmp_path, harness.server.url)
+        running = operator(path, await Credentials.load(str(path)), "--policies")
+        async with background(running.run()):
+            await until(lambda: bool(harness.patched()))
+            assert any(path.endswith("/hvpapolicies") for path in harness.server.paths)
 
 
 async def test_only_a_lost_lease_ends_the_process_and_no_exception_of_a_task(

@@ -20,7 +20,15 @@ from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.watches import Watches
 from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import HVPAS, PODS, WATCHED
+from hvpa.kube.objects.resources import (
+    CLUSTER_POLICIES,
+    DEPLOYMENTS,
+    HVPA_POLICIES,
+    HVPAS,
+    NAMESPACES,
+    PODS,
+    WATCHED,
+)
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import Backoff
 from hvpa.reconcile.supervision import Supervisor
@@ -298,3 +306,21 @@ async def test_nodes_are_watched_in_the_whole_cluster_once_an_hvpa_needs_them(tm
             assert listed[0] == "/api/v1/nodes"
             assert local.nodes.largest(TemplateSpec()).problem.startswith("the operator may not read nodes")
             assert watches.problems() == []
+
+
+async def test_policies_are_watched_if_that_is_wanted_and_their_needs_once(tmp_path: Path) -> None:
+    async with FakeServer().transport(tmp_path) as transport:
+        watches, local = watching(transport)
+        assert watches.states(HVPA_POLICIES) == set()
+        watches.watch_policies()
+        assert watches.states(HVPA_POLICIES) == watches.states(CLUSTER_POLICIES) == {"starting"}
+        before = len(watches.reflectors)
+        for _ in range(2):
+            for resource in (NAMESPACES, DEPLOYMENTS):
+                local.policies.on_wanted(resource)
+        assert len(watches.reflectors) == before + 1
+        scoped, _ = watching(transport, "one", "two")
+        scoped.watch_policies()
+        watched = [(each.resource.plural, each.scope) for each in scoped.reflectors]
+        assert watched[-2:] == [("hvpapolicies", "one"), ("hvpapolicies", "two")]
+        assert scoped.states(CLUSTER_POLICIES) == set()

@@ -1,0 +1,1 @@
+"""The models of HvpaPolicy and ClusterHvpaPolicy: one object from which the operator makes many Hvpas."""

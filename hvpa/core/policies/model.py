@@ -1,0 +1,103 @@
+"""Input and result of a plan, and the marks of Hvpas that a policy made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple
+
+from hvpa.api.hvpa.resource import GROUP, HvpaObject
+from hvpa.api.objects.read_models import Hpa, Meta, Vpa, Workload
+from hvpa.api.policy.resource import SPECS, PolicyKey, PolicyObject
+from hvpa.api.policy.status import PolicyStatus
+
+PREFIX: Final = f"hvpa.{GROUP}"
+FROM_POLICY: Final = f"{PREFIX}/from-policy"
+"""Label of an Hvpa that a policy made; its value is the policy's name."""
+APPLIED: Final = f"{PREFIX}/from-policy-spec"
+"""Annotation of such an Hvpa: its spec without the target, as the policy last wrote it."""
+APPLIED_AT: Final = f"{PREFIX}/from-policy-at"
+"""Annotation of such an Hvpa: when the policy last wrote it."""
+FIRST_SIZE: Final = f"{PREFIX}/from-policy-size"
+"""Annotation of such an Hvpa: the requests of a pod, in millicores and bytes, when the Hvpa was created."""
+OPT_OUT: Final = f"{PREFIX}/opt-out"
+"""Annotation of a workload: no policy makes an Hvpa for it."""
+ADOPT: Final = f"{PREFIX}/adopt"
+"""Annotation of a workload: its Hvpa may take over from an HPA or VPA that acts."""
+Document = dict[str, Any]
+
+
+def is_set(meta: Meta, annotation: str) -> bool:
+    """Whether the annotation is present and not `false`."""
+    return meta.annotations.get(annotation, "false") != "false"
+
+
+class Target(NamedTuple):
+    """A workload. `kind` is a `hvpa.api.objects.kinds.kind_key`."""
+
+    namespace: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class PresentHvpa:
+    """An Hvpa in the cluster."""
+
+    metadata: Meta
+    target: Target
+    read: Callable[[], HvpaObject]
+    """Returns the parsed Hvpa; used for few Hvpas, since parsing takes time."""
+
+    @cached_property
+    def policy_uid(self) -> str | None:
+        """Returns the uid of the policy that owns this Hvpa; None if no policy does."""
+        owner = self.metadata.controller()
+        return owner.uid if owner is not None and owner.kind in SPECS else None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether this Hvpa has the mark. Whoever removes it takes the Hvpa over."""
+        return FROM_POLICY in self.metadata.labels
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyInput:
+    """All that a plan depends on."""
+
+    policies: Sequence[PolicyObject]
+    namespaces: Mapping[str, Mapping[str, str]] | None
+    """Labels of the namespaces; None if they can't be read."""
+    workloads: Sequence[Workload]
+    listed_kinds: frozenset[str]
+    """Kinds whose workloads are known completely."""
+    hvpas: Sequence[PresentHvpa]
+    hpas: Sequence[Hpa] = ()
+    vpas: Sequence[Vpa] = ()
+    operator_namespace: str = ""
+    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Why the last write to an Hvpa failed, by namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """A write to an Hvpa: `body` is a manifest (create) or a JSON merge patch (patch)."""
+
+    action: Literal["create", "patch", "delete"]
+    namespace: str
+    name: str
+    body: Document = field(default_factory=dict)
+    uid: str = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPlan:
+    """The next writes."""
+
+    changes: tuple[PolicyChange, ...]
+    statuses: Mapping[PolicyKey, PolicyStatus]
+    """The statuses that differ from the present statuses."""
+    is_rolling: bool
+    """Whether Hvpas wait for their turn."""

@@ -1,0 +1,426 @@
+"""The plan: which Hvpas to create, update, delete or release, and the status of each policy.
+
+1. Each workload belongs to the most specific policy that selects it. An Hvpa without the mark is somebody's own: then
+   the policy makes none, and deletes one that it has made.
+2. A new Hvpa is created in mode Recommend. Its change to mode Apply, and every change of the policy, is an update, and
+   only so many workloads change at the same time.
+3. An Hvpa whose policy can't be read, is being deleted, or is unknown stays as it is: the garbage collector deletes it
+   with its policy.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hvpa.api.hvpa.resource import API_VERSION, KIND, parse_spec
+from hvpa.api.hvpa.spec import HvpaSpec, Mode
+from hvpa.api.objects.kinds import kind_key
+from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, OwnerReference, Vpa, Workload
+from hvpa.api.policy.resource import PolicyKey, PolicyObject
+from hvpa.api.policy.spec import HvpaPolicySpec, merged, targeting
+from hvpa.api.policy.status import PolicyStatus
+from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
+from hvpa.core.policies.model import (
+    ADOPT,
+    APPLIED,
+    APPLIED_AT,
+    FIRST_SIZE,
+    FROM_POLICY,
+    OPT_OUT,
+    Document,
+    PolicyChange,
+    PolicyInput,
+    PolicyPlan,
+    PresentHvpa,
+    Target,
+    is_set,
+)
+from hvpa.core.policies.report import Tally, status_of
+from hvpa.core.policies.selecting import (
+    Size,
+    case_of,
+    rank,
+    read_size,
+    selects_namespace,
+    selects_workload,
+    size_of,
+)
+from hvpa.core.workload.rollout import rollout_gaps
+
+PATIENCE: Final = dt.timedelta(hours=1)
+"""How long a workload whose pods are not as decided keeps the next workload waiting."""
+LABEL_LENGTH: Final = 63
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class _Claim(NamedTuple):
+    """A workload and the policy that it belongs to."""
+
+    policy: PolicyObject
+    spec: HvpaPolicySpec
+    workload: Workload
+    target: Target
+
+
+class _Update(NamedTuple):
+    """An Hvpa that differs from what its policy requires."""
+
+    claim: _Claim
+    hvpa: PresentHvpa
+    applied: str
+    """The spec that the policy requires, as in the annotation."""
+
+
+def plan(world: PolicyInput, now: dt.datetime) -> PolicyPlan:
+    """Returns the next writes."""
+    return _Planner(world, now).plan()
+
+
+class _Planner:
+    def __init__(self, world: PolicyInput, now: dt.datetime) -> None:
+        self._world, self._now = world, now
+        self._tallies: dict[PolicyKey, Tally] = {policy.key: Tally() for policy in world.policies}
+        self._active = [
+            (policy, spec)
+            for policy in world.policies
+            if (spec := policy.spec) is not None
+            and policy.metadata.deletion_timestamp is None
+            and (policy.metadata.namespace or world.namespaces is not None)
+        ]
+        self._active.sort(key=lambda each: rank(*each))
+        self._owners = {policy.metadata.uid: policy for policy, _ in self._active}
+        self._by_target: dict[Target, list[PresentHvpa]] = defaultdict(list)
+        for hvpa in world.hvpas:
+            self._by_target[hvpa.target].append(hvpa)
+        self._names = {(hvpa.metadata.namespace, hvpa.metadata.name) for hvpa in world.hvpas}
+        self._acting: dict[Target, list[Hpa | Vpa]] = defaultdict(list)
+        for recommender in _acting((*world.hpas, *world.vpas)):
+            self._acting[_target_of(recommender)].append(recommender)
+        self._changes: list[PolicyChange] = []
+        self._updates: dict[PolicyKey, list[_Update]] = defaultdict(list)
+        self._up_to_date: dict[PolicyKey, list[tuple[_Claim, PresentHvpa]]] = defaultdict(list)
+        self._is_rolling = False
+        self._kept: set[Target] = set()
+        """Workloads whose Hvpas must not be deleted."""
+        self._written: dict[str, Document | None] = {}
+        """Specs as policies last wrote them, by their annotation."""
+        self._texts: dict[tuple[PolicyKey, int | None, Mode], str] = {}
+
+    def plan(self) -> PolicyPlan:
+        order = sorted(
+            self._world.workloads, key=lambda each: (each.metadata.namespace, each.kind, each.metadata.name)
+        )
+        by_namespace: dict[str, list[tuple[PolicyObject, HvpaPolicySpec]]] = {}
+        for workload in order:
+            namespace = workload.metadata.namespace
+            if namespace not in by_namespace:
+                by_namespace[namespace] = self._policies_in(namespace)
+            if by_namespace[namespace] and workload.metadata.deletion_timestamp is None:
+                self._place(workload, by_namespace[namespace])
+        self._remove_the_rest()
+        for key in list(self._updates):
+            self._roll_out(key)
+        return PolicyPlan(tuple(self._changes), dict(self._statuses()), self._is_rolling)
+
+    def _policies_in(self, namespace: str) -> list[tuple[PolicyObject, HvpaPolicySpec]]:
+        """Returns the policies for workloads of a namespace, most specific first."""
+        labels, operator = (self._world.namespaces or {}).get(namespace, {}), self._world.operator_namespace
+        return [each for each in self._active if selects_namespace(*each, namespace, labels, operator)]
+
+    # --- a workload ---------------------------------------------------------------------------------------------------
+    def _place(self, workload: Workload, policies: Sequence[tuple[PolicyObject, HvpaPolicySpec]]) -> None:
+        """Finds the policy of a workload, and the change of its Hvpa."""
+        operator, meta = self._world.operator_namespace, workload.metadata
+        chosen = [each for each in policies if selects_workload(each[1], workload, operator)]
+        if not chosen:
+            return
+        (policy, spec), *others = chosen
+        for other, _ in others:
+            self._tallies[policy.key].won[other.key] += 1
+            self._tallies[other.key].lost[policy.key] += 1
+        tally = self._tallies[policy.key]
+        tally.selected += 1
+        target = Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
+        present = self._by_target.get(target, ())
+        if is_set(meta, OPT_OUT):
+            tally.opted_out += 1
+        elif any(_is_of_others(hvpa) for hvpa in present):
+            tally.written_by_others += 1
+        else:
+            self._kept.add(target)
+            self._make(_Claim(policy, spec, workload, target), present)
+
+    def _make(self, claim: _Claim, present: Sequence[PresentHvpa]) -> None:
+        tally = self._tallies[claim.policy.key]
+        if self._acting.get(claim.target) and not is_set(claim.workload.metadata, ADOPT):
+            tally.awaiting_adoption += 1
+        if not present:
+            self._create(claim)
+            return
+        hvpa, *doubles = sorted(present, key=lambda each: each.metadata.name)
+        self._delete(doubles)
+        if hvpa.metadata.deletion_timestamp is not None or hvpa.policy_uid not in self._owners:
+            tally.missing += 1  # the garbage collector deletes it
+            return
+        applied = self._applied(claim, self._mode(claim), hvpa)
+        is_ours = hvpa.policy_uid == claim.policy.metadata.uid
+        tally.generated += is_ours
+        if is_ours and hvpa.metadata.annotations.get(APPLIED) == applied:
+            tally.up_to_date += 1
+            self._up_to_date[claim.policy.key].append((claim, hvpa))
+        else:
+            self._updates[claim.policy.key].append(_Update(claim, hvpa, applied))
+
+    def _mode(self, claim: _Claim) -> Mode:
+        """Returns the mode of the workload's Hvpa: Recommend while an HPA or VPA acts that it may not adopt."""
+        is_held = bool(self._acting.get(claim.target)) and not is_set(claim.workload.metadata, ADOPT)
+        return "Recommend" if claim.spec.stage == "Recommend" or is_held else "Apply"
+
+    def _create(self, claim: _Claim) -> None:
+        namespace, name = claim.target.namespace, claim.target.name
+        if (namespace, name) in self._names:
+            name = f"{name}-{claim.target.kind.lower()}"
+        tally = self._tallies[claim.policy.key]
+        if (namespace, name) in self._names:
+            tally.taken.append(f"{namespace}/{claim.target.name}")
+            return
+        self._names.add((namespace, name))
+        self._note_failure(claim, name)
+        tally.missing += 1
+        size = size_of(claim.workload)
+        applied = self._applied(claim, "Recommend", None)
+        metadata = {"name": name, "namespace": namespace, **self._marks(claim, applied, size)}
+        body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": _spec(claim, applied)}
+        self._changes.append(PolicyChange("create", namespace, name, body))
+
+    def _marks(self, claim: _Claim, applied: str, size: Size) -> Document:
+        """Returns labels, annotations and owner of the workload's Hvpa."""
+        meta, kind = claim.policy.metadata, claim.policy.kind
+        owner = {
+            "apiVersion": API_VERSION,
+            "kind": kind,
+            "name": meta.name,
+            "uid": meta.uid,
+            "controller": True,
+        }
+        at = format_timestamp(self._now.replace(microsecond=0))
+        return {
+            "labels": {FROM_POLICY: meta.name[:LABEL_LENGTH].rstrip("-.")},
+            "annotations": {APPLIED: applied, APPLIED_AT: at, FIRST_SIZE: str(size)},
+            "ownerReferences": [owner],
+        }
+
+    # --- what the policy requires -------------------------------------------------------------------------------------
+    def _applied(self, claim: _Claim, mode: Mode, hvpa: PresentHvpa | None) -> str:
+        """Returns the spec that the policy requires, without the target, as canonical JSON."""
+        known = None if hvpa is None else read_size(hvpa.metadata.annotations.get(FIRST_SIZE))
+        case = case_of(claim.spec, claim.workload, known or size_of(claim.workload))
+        adopting = self._adopting(claim)
+        key = claim.policy.key, case, mode
+        if adopting or key not in self._texts:
+            document = {**merged(adopting, claim.spec.document(case)), "mode": mode}
+            text = _encode(document).decode()
+            if adopting:
+                return text
+            self._texts[key] = text
+        return self._texts[key]
+
+    def _adopting(self, claim: _Claim) -> Document:
+        """Returns selectors by which the Hvpa adopts the HPA and VPA that act, if the workload's owner wants that. The
+        Hvpa keeps what it has adopted when the selectors are gone."""
+        selectors: Document = {}
+        if is_set(claim.workload.metadata, ADOPT):
+            for recommender in self._acting.get(claim.target, ()):
+                if labels := recommender.metadata.labels:
+                    axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
+                    selectors[axis] = {"selector": {"matchLabels": labels}}
+        return selectors
+
+    # --- updates ------------------------------------------------------------------------------------------------------
+    def _is_changing(self, claim: _Claim, hvpa: PresentHvpa) -> bool:
+        """Whether an Hvpa that was updated has yet to settle: the operator has not decided with its new spec, or, in
+        mode Apply, pods are not as decided or not available. After PATIENCE it counts as settled."""
+        try:
+            at = parse_timestamp(hvpa.metadata.annotations.get(APPLIED_AT, ""))
+        except TimestampError:
+            return False
+        if self._now - at >= PATIENCE:
+            return False
+        status = hvpa.read().status
+        ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
+        if ready is None or (ready.observed_generation or 0) < hvpa.metadata.generation:
+            return True
+        if self._mode(claim) != "Apply":
+            return False
+        pods = status.actuation
+        return bool(rollout_gaps(claim.workload)) or (
+            pods is not None and bool(pods.in_progress or pods.waiting)
+        )
+
+    def _roll_out(self, key: PolicyKey) -> None:
+        """Updates as many Hvpas as may change at the same time. Workloads that lack pods anyway come last, so that they
+        don't keep others waiting."""
+        updates, tally = self._updates[key], self._tallies[key]
+        tally.waits_for = [
+            hvpa.metadata.name for claim, hvpa in self._up_to_date[key] if self._is_changing(claim, hvpa)
+        ]
+        room = updates[0].claim.spec.rollout.max_concurrent - len(tally.waits_for)
+        for update in sorted(updates, key=self._turn):
+            self._note_failure(update.claim, update.hvpa.metadata.name)
+            if room > 0 and self._is_edited(update.hvpa):
+                tally.edited.append(_named(update.hvpa.metadata))
+                continue
+            tally.waiting += 1
+            if room > 0:
+                self._changes.append(self._patch(update))
+            room -= 1
+        self._is_rolling = self._is_rolling or tally.waiting > 0
+
+    def _is_edited(self, hvpa: PresentHvpa) -> bool:
+        """Whether somebody changed the spec since the policy wrote it. The HPA and the operator write `replicas`."""
+        applied, present = hvpa.metadata.annotations.get(APPLIED, ""), hvpa.read().spec
+        if applied not in self._written:
+            written, _ = parse_spec(targeting(_read_applied(hvpa), "apps/v1", hvpa.target.kind, "name"))
+            self._written[applied] = None if written is None else _comparable(written)
+        return present is None or self._written[applied] != _comparable(present)
+
+    def _turn(self, update: _Update) -> tuple[bool, bool, Target]:
+        meta = update.hvpa.metadata
+        has_failed = (meta.namespace, meta.name) in self._world.failures
+        return has_failed, bool(rollout_gaps(update.claim.workload)), update.claim.target
+
+    def _patch(self, update: _Update) -> PolicyChange:
+        meta = update.hvpa.metadata
+        size = read_size(meta.annotations.get(FIRST_SIZE)) or size_of(update.claim.workload)
+        body = {
+            "metadata": {
+                **self._marks(update.claim, update.applied, size),
+                "uid": meta.uid,
+                "resourceVersion": meta.resource_version,
+            },
+            "spec": _difference(_read_applied(update.hvpa), msgspec.json.decode(update.applied)),
+        }
+        return PolicyChange("patch", meta.namespace, meta.name, body)
+
+    # --- Hvpas that no policy wants -----------------------------------------------------------------------------------
+    def _remove_the_rest(self) -> None:
+        """Deletes the Hvpas that policies made for workloads that they no longer select, and releases the Hvpas whose
+        mark somebody removed."""
+        for hvpa in self._world.hvpas:
+            if hvpa.policy_uid is None or hvpa.metadata.deletion_timestamp is not None:
+                continue
+            if not hvpa.is_marked:
+                self._release(hvpa)
+            elif hvpa.target not in self._kept and hvpa.target.kind in self._world.listed_kinds:
+                self._delete([hvpa])
+
+    def _delete(self, hvpas: Iterable[PresentHvpa]) -> None:
+        for hvpa in hvpas:
+            meta = hvpa.metadata
+            if hvpa.policy_uid in self._owners:
+                self._changes.append(
+                    PolicyChange(
+                        "delete",
+                        meta.namespace,
+                        meta.name,
+                        uid=meta.uid,
+                        resource_version=meta.resource_version,
+                    )
+                )
+
+    def _release(self, hvpa: PresentHvpa) -> None:
+        """Removes the policy from the owners, so that the Hvpa outlives it."""
+        meta = hvpa.metadata
+        others = [_wire(owner) for owner in meta.owner_references if owner.uid != hvpa.policy_uid]
+        metadata = {
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+            "ownerReferences": others or None,
+            "annotations": dict.fromkeys((APPLIED, APPLIED_AT, FIRST_SIZE)),
+        }
+        self._changes.append(PolicyChange("patch", meta.namespace, meta.name, {"metadata": metadata}))
+
+    # --- statuses -----------------------------------------------------------------------------------------------------
+    def _note_failure(self, claim: _Claim, name: str) -> None:
+        if (why := self._world.failures.get((claim.target.namespace, name))) is not None:
+            self._tallies[claim.policy.key].failures.append(f"{claim.target.namespace}/{name}: {why}")
+
+    def _statuses(self) -> Iterator[tuple[PolicyKey, PolicyStatus]]:
+        active = {policy.key for policy, _ in self._active}
+        for policy in self._world.policies:
+            if policy.metadata.deletion_timestamp is None:
+                tally = self._tallies[policy.key] if policy.key in active else None
+                status = status_of(policy, tally, self._now)
+                if status != policy.status:
+                    yield policy.key, status
+
+
+def _is_of_others(hvpa: PresentHvpa) -> bool:
+    """Whether somebody wrote an Hvpa, or took it over."""
+    return hvpa.policy_uid is None or not hvpa.is_marked
+
+
+def _acting(recommenders: Iterable[Hpa | Vpa]) -> Iterator[Hpa | Vpa]:
+    """Yields the HPAs and VPAs that change their target themselves. (An HPA whose target is an Hvpa changes no
+    workload.)"""
+    for recommender in recommenders:
+        if isinstance(recommender, Vpa):
+            policy = recommender.spec.update_policy
+            if policy is not None and policy.update_mode == "Off":
+                continue
+        yield recommender
+
+
+def _target_of(recommender: Hpa | Vpa) -> Target:
+    spec = recommender.spec
+    reference = spec.scale_target_ref if isinstance(spec, HpaSpecRead) else spec.target_ref
+    return Target(
+        recommender.metadata.namespace, kind_key(reference.api_version, reference.kind), reference.name
+    )
+
+
+def _spec(claim: _Claim, applied: str) -> Document:
+    workload = claim.workload
+    return targeting(
+        msgspec.json.decode(applied), workload.api_version, workload.kind, workload.metadata.name
+    )
+
+
+def _comparable(spec: HvpaSpec) -> Document:
+    return spec.model_dump(exclude={"replicas", "target_ref"})
+
+
+def _read_applied(hvpa: PresentHvpa) -> Document:
+    """Returns the spec as the policy last wrote it; empty if somebody changed the annotation to something else."""
+    try:
+        applied: Any = msgspec.json.decode(hvpa.metadata.annotations.get(APPLIED, ""))
+    except msgspec.DecodeError:
+        return {}
+    return applied if isinstance(applied, dict) else {}
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Document:
+    """Returns the JSON merge patch from one document to another. Example: from `{a: 1, b: 2}` to `{b: 2, c: 3}` it is
+    `{a: null, c: 3}`."""
+    patch: Document = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(value, dict) and isinstance(old, dict):
+            if nested := _difference(old, value):
+                patch[key] = nested
+        elif key not in before or old != value:
+            patch[key] = value
+    return patch
+
+
+def _named(meta: Meta) -> str:
+    return f"{meta.namespace}/{meta.name}"
+
+
+def _wire(owner: OwnerReference) -> Document:
+    return {"controller": False, **msgspec.to_builtins(owner)}

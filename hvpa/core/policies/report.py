@@ -1,0 +1,129 @@
+"""The status of a policy: counts, and the conditions Ready and Conflict."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from hvpa.api.hvpa.status import StatusCondition
+from hvpa.api.policy.resource import PolicyKey, PolicyObject
+from hvpa.api.policy.status import PolicyStatus
+from hvpa.api.values import text
+
+UP_TO_DATE: Final = "UpToDate"
+"""All selected workloads have the Hvpa that the policy requires, or one that somebody wrote."""
+INVALID_SPEC: Final = "InvalidSpec"
+NOT_PERMITTED: Final = "NotPermitted"
+"""The operator may not read namespaces, so it ignores every ClusterHvpaPolicy."""
+WRITE_FAILED: Final = "WriteFailed"
+"""The API server refused to create or change an Hvpa."""
+NAME_TAKEN: Final = "NameTaken"
+"""An Hvpa for another workload has the name."""
+EDITED: Final = "Edited"
+"""Somebody changed Hvpas of this policy, so it does not update them."""
+ROLLING_OUT: Final = "RollingOut"
+"""Hvpas are being created, or wait for their turn to change."""
+NOTHING_SELECTED: Final = "NothingSelected"
+"""No workload belongs to this policy."""
+OVERLAPS: Final = "Overlaps"
+NO_OVERLAP: Final = "NoOverlap"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a plan finds about a policy."""
+
+    selected: int = 0
+    generated: int = 0
+    up_to_date: int = 0
+    written_by_others: int = 0
+    opted_out: int = 0
+    awaiting_adoption: int = 0
+    missing: int = 0
+    """Hvpas that are created now, or once their name is free."""
+    waiting: int = 0
+    """Hvpas that differ from what the policy requires."""
+    waits_for: list[str] = field(default_factory=list)
+    """Hvpas that were updated and have yet to settle."""
+    edited: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    won: Counter[PolicyKey] = field(default_factory=Counter)
+    """Workloads that a less specific policy selects as well."""
+    lost: Counter[PolicyKey] = field(default_factory=Counter)
+    """Workloads that belong to a more specific policy."""
+
+
+def status_of(policy: PolicyObject, tally: Tally | None, now: dt.datetime) -> PolicyStatus:
+    """Returns the next status; `tally` is None for a policy that does nothing, whose counts stay."""
+    generation = max(0, policy.metadata.generation)
+    if tally is None:
+        why = _why_inactive(policy)
+        counts = policy.status.model_dump(exclude={"observed_generation", "conditions"})
+        conflict = False, NO_OVERLAP, "this policy selects nothing at present"
+    else:
+        why = _ready(tally)
+        names = ("selected", "generated", "up_to_date", "written_by_others", "opted_out", "awaiting_adoption")
+        counts = {name: getattr(tally, name) for name in names}
+        conflict = _conflict(tally)
+    conditions = [
+        _condition(policy, kind, *each, now) for kind, each in (("Ready", why), ("Conflict", conflict))
+    ]
+    return PolicyStatus(observed_generation=generation, conditions=tuple(conditions), **counts)
+
+
+def _why_inactive(policy: PolicyObject) -> tuple[bool, str, str]:
+    if policy.spec is None:
+        return False, INVALID_SPEC, text.joined(map(str, policy.problems))
+    return False, NOT_PERMITTED, "the operator may not read namespaces (config/hvpa-policy)"
+
+
+def _ready(tally: Tally) -> tuple[bool, str, str]:
+    """Returns the first of the reasons why the policy is not ready."""
+    if tally.failures:
+        return False, WRITE_FAILED, text.joined(tally.failures[: text.MOST_NAMES])
+    if tally.taken:
+        return False, NAME_TAKEN, f"Hvpas for other workloads have the names for {text.names(tally.taken)}"
+    if tally.missing:
+        return False, ROLLING_OUT, f"{tally.missing} Hvpas are missing, and are created"
+    if tally.waiting:
+        held = f"; waiting for {text.names(sorted(tally.waits_for))}" if tally.waits_for else ""
+        return False, ROLLING_OUT, f"{tally.waiting} Hvpas have yet to change{held}"
+    if tally.edited:
+        why = "somebody changed these Hvpas, so the policy leaves them as they are"
+        how = f"delete them, or remove their label to keep them: {text.names(tally.edited)}"
+        return False, EDITED, f"{why}; {how}"
+    if not tally.selected:
+        others = f"; {sum(tally.lost.values())} belong to more specific policies" if tally.lost else ""
+        return False, NOTHING_SELECTED, f"no workload belongs to this policy{others}"
+    return True, UP_TO_DATE, "all selected workloads have their Hvpa"
+
+
+def _conflict(tally: Tally) -> tuple[bool, str, str]:
+    parts = [f"this policy wins {count} workloads over {key}" for key, count in sorted(tally.won.items())]
+    parts += [
+        f"{count} workloads belong to {key}, which is more specific"
+        for key, count in sorted(tally.lost.items())
+    ]
+    if not parts:
+        return False, NO_OVERLAP, "no other policy selects the same workloads"
+    return True, OVERLAPS, text.joined(parts)
+
+
+def _condition(
+    policy: PolicyObject, kind: str, holds: bool, reason: str, message: str, now: dt.datetime
+) -> StatusCondition:
+    """Returns a condition; its time stays as long as its status does."""
+    old = next((condition for condition in policy.status.conditions if condition.type == kind), None)
+    status = "True" if holds else "False"
+    since = old.last_transition_time if old is not None and old.status == status else None
+    return StatusCondition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=text.one_line(message),
+        last_transition_time=since or now.replace(microsecond=0),
+        observed_generation=max(0, policy.metadata.generation),
+    )

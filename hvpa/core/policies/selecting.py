@@ -1,0 +1,104 @@
+"""Which workloads a policy selects, which of several policies wins, and the template for a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from hvpa.api.hvpa.selector import LabelSelector
+from hvpa.api.objects.read_models import Workload
+from hvpa.api.policy.resource import PolicyObject
+from hvpa.api.policy.spec import CaseCondition, ClusterHvpaPolicySpec, HvpaPolicySpec
+from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
+
+KUBE_SYSTEM: Final = "kube-system"
+
+
+class Size(NamedTuple):
+    """Requests of a pod, in millicores and bytes."""
+
+    cpu: int
+    memory: int
+
+    def __str__(self) -> str:
+        return f"{self.cpu} {self.memory}"
+
+
+def size_of(workload: Workload) -> Size:
+    """Returns the requests of a pod, summed over its containers. Requests that can't be read count as 0."""
+    return Size(_requested(workload, "cpu"), _requested(workload, "memory"))
+
+
+def _requested(workload: Workload, resource: Resource) -> int:
+    total = 0
+    for container in workload.spec.template.spec.containers:
+        try:
+            total += parse_resource(resource, container.resources.requests.get(resource, 0))
+        except QuantityError:
+            continue
+    return total
+
+
+def read_size(text: str | None) -> Size | None:
+    """Returns the size that an annotation has; None if it has none."""
+    parts = (text or "").split(" ")
+    if len(parts) != 2 or not all(part.isascii() and part.isdecimal() for part in parts):
+        return None
+    return Size(*map(int, parts))
+
+
+def rank(policy: PolicyObject, spec: HvpaPolicySpec) -> tuple[bool, int, bool, str]:
+    """Returns the order of policies for the same workload, most specific first: an HvpaPolicy before a
+    ClusterHvpaPolicy, then more conditions on workloads, then not all namespaces, then the name."""
+    chosen = spec.workloads
+    conditions = len(chosen.selector.match_labels) + len(chosen.selector.match_expressions)
+    is_cluster = isinstance(spec, ClusterHvpaPolicySpec)
+    all_namespaces = isinstance(spec, ClusterHvpaPolicySpec) and spec.namespaces.all
+    return (is_cluster, -conditions - bool(chosen.names), all_namespaces, policy.metadata.name)
+
+
+def selects_namespace(
+    policy: PolicyObject, spec: HvpaPolicySpec, namespace: str, labels: Mapping[str, str], operator: str
+) -> bool:
+    """Whether a policy selects workloads of a namespace. `operator` is the operator's namespace."""
+    if not isinstance(spec, ClusterHvpaPolicySpec):
+        return namespace == policy.metadata.namespace
+    chosen = spec.namespaces
+    if namespace in chosen.exclude:
+        return False
+    if namespace in chosen.names:
+        return True
+    return namespace not in (KUBE_SYSTEM, operator) and (chosen.all or chosen.selector.matches(labels))
+
+
+def selects_workload(spec: HvpaPolicySpec, workload: Workload, operator: str) -> bool:
+    """Whether a policy selects a workload of a selected namespace. In the operator's namespace, it selects only
+    workloads that it names, so that nobody scales the operator by mistake."""
+    chosen, meta = spec.workloads, workload.metadata
+    if workload.kind not in chosen.kinds or meta.name in chosen.exclude.names:
+        return False
+    if chosen.exclude.selector.matches(meta.labels):
+        return False
+    if (chosen.names or meta.namespace == operator) and meta.name not in chosen.names:
+        return False
+    return _matches_or_is_empty(chosen.selector, meta.labels)
+
+
+def case_of(spec: HvpaPolicySpec, workload: Workload, size: Size) -> int | None:
+    """Returns the number of the first case whose conditions the workload meets."""
+    for index, case in enumerate(spec.cases):
+        if _meets(case.when, workload, size):
+            return index
+    return None
+
+
+def _meets(when: CaseCondition, workload: Workload, size: Size) -> bool:
+    if when.min_cpu is not None and size.cpu < when.min_cpu:
+        return False
+    if when.min_memory is not None and size.memory < when.min_memory:
+        return False
+    return _matches_or_is_empty(when.selector, workload.metadata.labels)
+
+
+def _matches_or_is_empty(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    return selector.is_empty or selector.matches(labels)

@@ -1,0 +1,282 @@
+"""HvpaPolicy and ClusterHvpaPolicy on a real API server. (That their Hvpas go with them: `tests/e2e/full`.)"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from localcluster.client.api import ApiError, Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import NAMESPACE, Operator, install_policies
+from localcluster.workloads.bare_manifests import deployment
+from tests.e2e.bare.conftest import USER, Start
+
+API = "autoscaling.k8s.io/v1alpha1"
+POLICY, CLUSTER_POLICY = f"{API}/HvpaPolicy", f"{API}/ClusterHvpaPolicy"
+FROM_POLICY = "hvpa.autoscaling.k8s.io/from-policy"
+TEMPLATE: Json = {
+    "hpa": {"deploy": True, "template": {"spec": {"maxReplicas": 5}}},
+    "vpa": {"deploy": True},
+    "blend": "Trajectory",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operator(plane: ControlPlane, account: object) -> Iterator[Operator]:
+    install_policies(plane)
+    with Operator(plane, account, "--policies", "--lease-namespace", NAMESPACE) as running:  # type: ignore[arg-type]
+        yield running
+
+
+def policy(name: str, namespace: str = "", **spec: object) -> Json:
+    kind = "HvpaPolicy" if namespace else "ClusterHvpaPolicy"
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": {"template": TEMPLATE, **spec}}
+
+
+def workload(plane: ControlPlane, name: str, space: str, kind: str = "Deployment", **labels: str) -> Json:
+    manifest = deployment(name, space, kind=kind)
+    manifest["metadata"]["labels"] = labels
+    return plane.api.create(manifest)
+
+
+def hvpas(plane: ControlPlane, space: str) -> dict[str, str]:
+    """Mode of the Hvpas that policies made, by name."""
+    found = plane.api.list(f"{API}/Hvpa", space, FROM_POLICY)
+    return {each["metadata"]["name"]: each["spec"]["mode"] for each in found}
+
+
+def await_hvpas(plane: ControlPlane, space: str, **modes: str) -> None:
+    wanted = {name.replace("_", "-"): mode for name, mode in modes.items()}
+    wait_for(lambda: hvpas(plane, space) == wanted, 30, lambda: f"{hvpas(plane, space)} instead of {wanted}")
+
+
+def await_condition(plane: ControlPlane, made: Json, kind: str, status: str, reason: str) -> Json:
+    meta = made["metadata"]
+    which = f"{API}/{made['kind']}"
+
+    def condition() -> Json | None:
+        status_of = plane.api.get(which, meta["name"], meta.get("namespace")).get("status", {})
+        found = [each for each in status_of.get("conditions", ()) if each["type"] == kind]
+        return found[0] if found and (found[0]["status"], found[0]["reason"]) == (status, reason) else None
+
+    found = wait_for(condition, 30, lambda: str(plane.api.get(which, meta["name"], meta.get("namespace"))))
+    assert found is not None
+    return found
+
+
+def writes(plane: ControlPlane, space: str, mark: object) -> list[str]:
+    """The writes to Hvpas and policies of a namespace since the mark, other than to Hvpas' statuses."""
+    requests = plane.audit.requests(mark, user=USER, writes=True, namespace=space)  # type: ignore[arg-type]
+    return [
+        str(request)
+        for request in requests
+        if request.resource == "hvpapolicies" or (request.resource == "hvpas" and not request.subresource)
+    ]
+
+
+def test_each_workload_gets_an_hvpa_except_where_somebody_wrote_one(
+    plane: ControlPlane, space: str, start: Start
+) -> None:
+    for kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        workload(plane, kind.lower(), space, kind)
+    workload(plane, "written", space)
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "written"}
+    own = {"targetRef": reference, "mode": "Recommend", "vpa": {"deploy": True}}
+    metadata = {"name": "mine", "namespace": space}
+    written = plane.api.create({"apiVersion": API, "kind": "Hvpa", "metadata": metadata, "spec": own})
+    made = plane.api.create(
+        policy("team", space, workloads={"kinds": ["Deployment", "StatefulSet", "DaemonSet"]})
+    )
+    await_hvpas(plane, space, deployment="Recommend", statefulset="Recommend", daemonset="Recommend")
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    hvpa = plane.api.get(f"{API}/Hvpa", "deployment", space)
+    assert hvpa["metadata"]["labels"] == {FROM_POLICY: "team"}
+    (owner,) = hvpa["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("HvpaPolicy", made["metadata"]["uid"], True)
+    assert hvpa["spec"]["targetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "deployment"}
+    columns = plane.api.columns(POLICY, "team", space)
+    assert (columns["SELECTED"], columns["HVPAS"], columns["UP-TO-DATE"]) == ("4", "3", "3")
+    assert plane.api.get(f"{API}/Hvpa", "mine", space)["spec"] == written["spec"]
+    mark = plane.audit.mark()
+    start("--policies", "--namespace", space)  # a restarted operator finds nothing to write
+    time.sleep(3)
+    assert writes(plane, space, mark) == []
+    # One opts out, one is gone, and one is taken over.
+    plane.api.patch("apps/v1/StatefulSet", "statefulset", space, noted(**{"opt-out": "true"}))
+    plane.api.delete("apps/v1/DaemonSet", "daemonset", space)
+    await_hvpas(plane, space, deployment="Recommend")
+    plane.api.patch(f"{API}/Hvpa", "deployment", space, {"metadata": {"labels": {FROM_POLICY: None}}})
+    wait_for(lambda: "ownerReferences" not in plane.api.get(f"{API}/Hvpa", "deployment", space)["metadata"])
+
+
+def noted(**values: str | None) -> Json:
+    return {
+        "metadata": {
+            "annotations": {f"hvpa.autoscaling.k8s.io/{key}": value for key, value in values.items()}
+        }
+    }
+
+
+def test_a_change_reaches_so_many_at_a_time_and_leaves_edited_hvpas_alone(
+    plane: ControlPlane, space: str
+) -> None:
+    for name in "abcd":
+        workload(plane, name, space)
+    made = plane.api.create(policy("team", space, rollout={"maxConcurrent": 1}))
+    await_hvpas(plane, space, a="Recommend", b="Recommend", c="Recommend", d="Recommend")
+    plane.api.patch(f"{API}/Hvpa", "b", space, {"spec": {"blend": "Additive"}})
+    mark = plane.audit.mark()
+    plane.api.patch(
+        POLICY,
+        "team",
+        space,
+        {"spec": {"template": {"vpa": None, "hpa": {"scaleUp": {"maxStep": {"factor": 2}}}}}},
+    )
+    found = await_condition(plane, made, "Ready", "False", "Edited")
+    assert found["message"].endswith(f"{space}/b")
+    requests = plane.audit.requests(mark, user=USER, writes=True, namespace=space, resource="hvpas")
+    updates = [
+        index for index, request in enumerate(requests) if "ownerReferences" in request.body["metadata"]
+    ]
+    assert [requests[index].name for index in updates] == ["a", "c", "d"]
+    between = requests[updates[0] : updates[1]]
+    assert [each for each in between if (each.name, each.subresource) == ("a", "status")], "c waited for a"
+    spec = plane.api.get(f"{API}/Hvpa", "a", space)["spec"]
+    assert "vpa" not in spec
+    assert spec["hpa"]["scaleUp"]["maxStep"]["factor"] == 2
+    assert spec["replicas"] >= 1
+
+
+def test_an_hpa_that_acts_keeps_recommend_until_the_owner_lets_it_be_adopted(
+    plane: ControlPlane, space: str
+) -> None:
+    workload(plane, "web", space)
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    metadata = {"name": "by-hand", "namespace": space, "labels": {"app": "web"}}
+    hpa = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata}
+    created = plane.api.create({**hpa, "spec": {"scaleTargetRef": reference, "maxReplicas": 3}})
+    made = plane.api.create(policy("team", space, stage="Apply"))
+    await_hvpas(plane, space, web="Recommend")
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    assert plane.api.get(POLICY, "team", space)["status"]["awaitingAdoption"] == 1
+    hpas = "autoscaling/v2/HorizontalPodAutoscaler"
+    assert plane.api.get(hpas, "by-hand", space)["spec"] == created["spec"]
+    plane.api.patch("apps/v1/Deployment", "web", space, noted(adopt="true"))
+    await_hvpas(plane, space, web="Apply")
+    adopted = wait_for(
+        lambda: (
+            found := plane.api.get(hpas, "by-hand", space),
+            found["spec"]["scaleTargetRef"]["kind"] == "Hvpa",
+        )[1],
+        30,
+        "the HPA is adopted",
+    )
+    assert adopted
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    assert [each["metadata"]["name"] for each in plane.api.list(hpas, space)] == ["by-hand"]
+
+
+def test_the_most_specific_policy_wins_and_both_say_so(plane: ControlPlane, space: str) -> None:
+    workload(plane, "web", space)
+    workload(plane, "batch", space, tier="batch")
+    selector = {"matchLabels": {"wave": space}}
+    everywhere = plane.api.create(policy(f"all-{space}", namespaces={"selector": selector}))
+    try:
+        await_condition(plane, everywhere, "Ready", "False", "NothingSelected")
+        plane.api.patch("Namespace", space, None, {"metadata": {"labels": {"wave": space}}})
+        await_hvpas(plane, space, web="Recommend", batch="Recommend")
+        team = plane.api.create(
+            policy("team", space, workloads={"selector": {"matchLabels": {"tier": "batch"}}})
+        )
+        lost = await_condition(plane, everywhere, "Conflict", "True", "Overlaps")
+        assert lost["message"] == f"1 workloads belong to HvpaPolicy {space}/team, which is more specific"
+        won = await_condition(plane, team, "Conflict", "True", "Overlaps")
+        assert won["message"] == f"this policy wins 1 workloads over ClusterHvpaPolicy all-{space}"
+
+        def owners() -> list[str]:
+            found = [plane.api.get(f"{API}/Hvpa", name, space) for name in ("batch", "web")]
+            return [each["metadata"]["ownerReferences"][0]["kind"] for each in found]
+
+        wait_for(lambda: owners() == ["HvpaPolicy", "ClusterHvpaPolicy"], 30, "the Hvpa is handed over")
+    finally:
+        plane.api.delete(CLUSTER_POLICY, f"all-{space}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"stage": "Review"}, 'spec.stage: Unsupported value: "Review"'),
+        ({"template": {**TEMPLATE, "mode": "Apply"}}, 'unknown field "spec.template.mode"'),
+        ({"template": {"hpa": {"deploy": True}}}, "is required and must be greater than 0 if deploy is true"),
+        ({"cases": [{"when": {}, "patch": {}}]}, "has no condition: set selector, minCpu or minMemory"),
+        ({"rollout": {"maxConcurrent": 0}}, "spec.rollout.maxConcurrent"),
+        ({"workloads": {"kinds": ["Pod"]}}, 'spec.workloads.kinds[0]: Unsupported value: "Pod"'),
+    ],
+)
+def test_the_api_server_refuses_a_bad_policy(
+    plane: ControlPlane, space: str, spec: Json, problem: str
+) -> None:
+    with pytest.raises(ApiError) as caught:
+        plane.api.create(policy("bad", space, **spec))
+    assert problem in str(caught.value)
+
+
+def test_a_cluster_policy_must_select_namespaces(plane: ControlPlane) -> None:
+    with pytest.raises(ApiError) as caught:
+        plane.api.create(policy("bad", namespaces={"exclude": ["a"]}))
+    assert "selects no namespace: set all, names or selector" in str(caught.value)
+
+
+def test_what_only_the_operator_can_check_is_in_the_status(plane: ControlPlane, space: str) -> None:
+    workload(plane, "web", space)
+    case = {"when": {"minCpu": "100m"}, "patch": {"hpa": {"template": {"spec": {"maxReplicas": 0}}}}}
+    made = plane.api.create(policy("team", space, cases=[case]))
+    found = await_condition(plane, made, "Ready", "False", "InvalidSpec")
+    assert found["message"] == (
+        "spec.cases[0].patch: hpa.template.spec.maxReplicas: is required and must be greater than 0 if deploy is true"
+    )
+    cron = {"maintenanceWindows": [{"schedule": "0 0 30 2 *", "duration": "1h"}]}
+    plane.api.patch(POLICY, "team", space, {"spec": {"cases": None, "template": cron}})
+    wait_for(
+        lambda: (
+            "spec.template.maintenanceWindows[0].schedule"
+            in str(plane.api.get(POLICY, "team", space)["status"])
+        ),
+        30,
+        "the schedule is reported",
+    )
+    assert hvpas(plane, space) == {}
+    case["patch"] = {"hpa": {"deploy": False}}
+    plane.api.patch(
+        POLICY, "team", space, {"spec": {"cases": [case], "template": {"maintenanceWindows": None}}}
+    )
+    await_hvpas(plane, space, web="Recommend")
+    assert plane.api.get(f"{API}/Hvpa", "web", space)["spec"]["hpa"]["deploy"] is False
+
+
+def test_a_write_that_a_policy_of_the_cluster_refuses_is_reported(plane: ControlPlane, space: str) -> None:
+    """By a quota: its Hvpas are countable."""
+    workload(plane, "web", space)
+    quota = {"hard": {"count/hvpas.autoscaling.k8s.io": "0"}}
+    metadata = {"name": "none", "namespace": space}
+    plane.api.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": quota})
+    plane.api.patch_status("ResourceQuota", "none", space, quota)
+    made = plane.api.create(policy("team", space))
+    found = await_condition(plane, made, "Ready", "False", "WriteFailed")
+    assert f"{space}/web" in found["message"]
+    plane.api.delete("ResourceQuota", "none", space)
+    await_hvpas(plane, space, web="Recommend")
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+
+
+def test_without_the_flag_nothing_is_watched(plane: ControlPlane, space: str, start: Start) -> None:
+    mark = plane.audit.mark()
+    start("--namespace", space)
+    requests = plane.audit.requests(mark)
+    agents = [
+        each for each in requests if each.resource in ("hvpapolicies", "namespaces") and space in each.uri
+    ]
+    assert agents == []

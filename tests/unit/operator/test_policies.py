@@ -1,0 +1,246 @@
+"""When policies are planned for, with which objects, and what follows failures."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from builders.build import NOW
+from hvpa.api.objects.read_models import RawHvpa
+from hvpa.api.policy.resource import PolicyObject
+from hvpa.api.policy.status import PolicyStatus
+from hvpa.core.policies.model import PolicyChange
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.reflector import WatchState
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.cache.watches import Watches
+from hvpa.kube.objects.policies import StoredPolicy
+from hvpa.kube.objects.resources import (
+    CLUSTER_POLICIES,
+    DEPLOYMENTS,
+    HVPA_POLICIES,
+    HVPAS,
+    NAMESPACES,
+    STATEFULSETS,
+    ApiResource,
+)
+from hvpa.kube.policies import PolicyWriter
+from hvpa.operator import policies
+from hvpa.operator.policies import PolicyKeeper
+from hvpa.reconcile.ports import Conflict, Key, Refused, WriteError
+from hvpa.reconcile.queue import Backoff
+from tests.unit.core.policies.world import policy, workload
+from tests.unit.kube.fake_server import background, until
+
+Json = dict[str, Any]
+
+
+def stored(made: PolicyObject) -> StoredPolicy:
+    return StoredPolicy(made.kind, RawHvpa(made.metadata), made)
+
+
+class Clock:
+    def now(self) -> dt.datetime:
+        return NOW
+
+
+class States:
+    """Stands in for the watches."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, WatchState] = {
+            resource.plural: "synced"
+            for resource in (HVPA_POLICIES, CLUSTER_POLICIES, DEPLOYMENTS, STATEFULSETS)
+        }
+        self.looks = 0
+
+    def states(self, resource: ApiResource[Any]) -> set[WatchState]:
+        self.looks += 1
+        return {self.of[resource.plural]} if resource.plural in self.of else set()
+
+
+class Writer:
+    """Stands in for the API server: stores what is written."""
+
+    def __init__(self, local: LocalCluster) -> None:
+        self.local = local
+        self.errors: list[WriteError] = []
+        self.status_errors: list[WriteError] = []
+        self.changes: list[PolicyChange] = []
+        self.statuses: list[PolicyStatus] = []
+        self.version = 100
+
+    async def write(self, change: PolicyChange) -> None:
+        self.changes.append(change)
+        if self.errors:
+            raise self.errors.pop()
+        self.version += 1
+        stamps = {"uid": change.name, "resourceVersion": str(self.version)}
+        document = {**change.body, "metadata": {**change.body["metadata"], **stamps}}
+        self.local.hvpas.put(HVPAS.decode(msgspec.json.encode(document)))
+
+    async def write_status(self, made: PolicyObject, status: PolicyStatus) -> None:
+        if self.status_errors:
+            raise self.status_errors.pop()
+        self.statuses.append(status)
+        changed = replace(made, status=status)
+        store = (
+            self.local.policies.policies
+            if made.kind == "HvpaPolicy"
+            else self.local.policies.cluster_policies
+        )
+        store._objects[Key(made.metadata.namespace, made.metadata.name)] = stored(changed)
+
+
+class Kept:
+    """A keeper and what surrounds it."""
+
+    def __init__(self) -> None:
+        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        self.states, self.writer, self.serves = States(), Writer(self.local), True
+        self.keeper = PolicyKeeper(
+            self.local,
+            cast(Watches, self.states),
+            cast(PolicyWriter, self.writer),
+            Clock(),
+            lambda: self.serves,
+            "hvpa-system",
+        )
+
+    def reasons(self) -> list[str]:
+        return [status.conditions[0].reason for status in self.writer.statuses]
+
+    def named(self) -> list[str]:
+        return [change.name for change in self.writer.changes]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(policies, "SETTLE", 0.0)
+    monkeypatch.setattr(policies, "NOT_YET", 0.001)
+    monkeypatch.setattr(policies, "AGAIN", 0.001)
+    monkeypatch.setattr(policies, "RETRY", Backoff(base=0.001, cap=0.002))
+    return iter([None])
+
+
+@asynccontextmanager
+async def keeping(*made: PolicyObject) -> AsyncIterator[Kept]:
+    kept = Kept()
+    for each in made:
+        resource = HVPA_POLICIES if each.kind == "HvpaPolicy" else CLUSTER_POLICIES
+        kept.local.store(resource).put(stored(each))
+    async with background(kept.keeper.run()):
+        yield kept
+
+
+async def test_each_change_leads_to_a_plan_and_then_there_is_rest() -> None:
+    async with keeping(policy()) as kept:
+        await until(lambda: kept.reasons() == ["NothingSelected"])
+        kept.local.workloads["Deployment"].put(workload())
+        await until(lambda: kept.reasons()[-1] == "UpToDate")
+        assert kept.named() == ["web"]
+        looks = kept.states.looks
+        await asyncio.sleep(0.05)
+        assert kept.states.looks == looks
+
+
+async def test_without_policies_nothing_is_done() -> None:
+    async with keeping() as kept:
+        kept.local.workloads["Deployment"].put(workload())
+        await asyncio.sleep(0.02)
+        assert kept.states.looks == 0
+
+
+async def test_who_has_no_lease_waits_for_it() -> None:
+    kept = Kept()
+    kept.serves = False
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    async with background(kept.keeper.run()):
+        await asyncio.sleep(0.02)
+        assert kept.states.looks == 0
+        kept.serves = True
+        await until(lambda: bool(kept.writer.statuses))
+
+
+async def test_a_plan_waits_until_policies_and_namespaces_are_listed() -> None:
+    kept = Kept()
+    kept.states.of[NAMESPACES.plural] = "starting"
+    kept.local.store(CLUSTER_POLICIES).put(stored(policy("all", namespace="")))
+    kept.local.workloads["Deployment"].put(workload())
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.states.looks > 3)
+        assert kept.writer.statuses == []
+        kept.states.of[NAMESPACES.plural] = "not served"
+        await until(lambda: kept.reasons() == ["NotPermitted"])
+        kept.states.of[NAMESPACES.plural] = "synced"
+        metadata = {"name": "default", "resourceVersion": "1"}
+        namespace = NAMESPACES.decode(msgspec.json.encode({"metadata": metadata}))
+        kept.local.policies.namespaces.put(namespace)
+        await until(lambda: kept.reasons()[-1] == "UpToDate")
+
+
+async def test_a_refused_write_is_reported_and_tried_again() -> None:
+    kept = Kept()
+    kept.writer.errors = [Refused("exceeded quota")]
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    kept.local.workloads["Deployment"].put(workload())
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+    assert kept.reasons() == ["RollingOut", "WriteFailed", "UpToDate"]
+    assert kept.writer.statuses[1].conditions[0].message == "default/web: exceeded quota"
+
+
+async def test_a_refused_write_waits_although_other_workloads_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policies, "RETRY", Backoff(base=1000.0, cap=1000.0))
+    kept = Kept()
+    kept.writer.errors = [Refused("exceeded quota")]
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    kept.local.workloads["Deployment"].put(workload("a"))
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.named() == ["a"])
+        kept.local.workloads["Deployment"].put(workload("b"))
+        await until(lambda: kept.reasons()[-1:] == ["WriteFailed"])
+        kept.local.workloads["Deployment"].put(workload("c"))
+        await until(lambda: kept.named() == ["a", "b", "c"])
+
+
+async def test_a_conflict_is_no_failure_of_the_policy() -> None:
+    kept = Kept()
+    kept.writer.errors, kept.writer.status_errors = [Conflict("exists")], [Conflict("newer")]
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    kept.local.workloads["Deployment"].put(workload())
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+    assert "WriteFailed" not in kept.reasons()
+    assert kept.named() == ["web", "web"]
+
+
+async def test_a_conflict_that_stays_is_reported() -> None:
+    """The Hvpa may be there in a form that can't be read."""
+    kept = Kept()
+    kept.writer.errors = [Conflict("already exists") for _ in range(6)]
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    kept.local.workloads["Deployment"].put(workload())
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+    assert "WriteFailed" in kept.reasons()
+
+
+async def test_hvpas_that_wait_for_their_turn_are_looked_after_without_a_change() -> None:
+    spec = {"stage": "Apply", "rollout": {"maxConcurrent": 1}}
+    async with keeping(policy(spec=spec)) as kept:
+        for name in ("a", "b"):
+            kept.local.workloads["Deployment"].put(workload(name))
+        await until(lambda: kept.local.policies.is_rolling)
+        looks = kept.states.looks
+        await until(lambda: kept.states.looks > looks + 20)
+        assert set(kept.named()) == {"a", "b"}
