@@ -24,7 +24,7 @@ from hvpa.api.schema.fields import (
     PositiveCount,
 )
 
-Stage = Literal["Recommend", "Apply"]
+Stage = Literal["Recommend", "Review", "Apply"]
 PolicyWorkloadKind = Literal["Deployment", "StatefulSet", "DaemonSet"]
 SET_BY_POLICY: Final = ("mode", "replicas", "targetRef")
 """Fields of an Hvpa's spec that its template does not have."""
@@ -123,15 +123,16 @@ class Rollout(SpecModel):
 
     max_concurrent: PositiveCount = 10
     """How many workloads may change at the same time because of the policy. The next workload follows when the operator
-    has decided with the new spec and, in mode Apply, the workload's pods are as decided and available."""
+    has decided with the new spec and, in modes Review and Apply, the workload's pods are as decided and available."""
 
 
 class HvpaPolicySpec(SpecModel):
     """Selects workloads and defines their Hvpas."""
 
     stage: Stage = "Recommend"
-    """Mode of the Hvpas. Recommend: they only show what they would do. Apply: they scale, except those of workloads
-    with an HPA or VPA that acts (see the annotation hvpa.autoscaling.k8s.io/adopt)."""
+    """Mode of the Hvpas. Recommend: they only show what they would do. Review: they scale replicas, and change requests
+    once they are approved (`hvpa approve`). Apply: they scale. Workloads with an HPA or VPA that acts stay in Recommend
+    (see the annotation hvpa.autoscaling.k8s.io/adopt)."""
     workloads: WorkloadChoice = WorkloadChoice()
     """Workloads that get an Hvpa. Default: all Deployments and StatefulSets."""
     template: _Fields

@@ -2,8 +2,8 @@
 
 1. Each workload belongs to the most specific policy that selects it. An Hvpa without the mark is somebody's own: then
    the policy makes none, and deletes one that it has made.
-2. A new Hvpa is created in mode Recommend. Its change to mode Apply, and every change of the policy, is an update, and
-   only so many workloads change at the same time.
+2. A new Hvpa is created in mode Recommend. Its change to the policy's stage, and every change of the policy, is an
+   update, and only so many workloads change at the same time.
 3. An Hvpa whose policy can't be read, is being deleted, or is unknown stays as it is: the garbage collector deletes it
    with its policy.
 """
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hvpa.api.hvpa.resource import API_VERSION, KIND, parse_spec
-from hvpa.api.hvpa.spec import HvpaSpec, Mode
+from hvpa.api.hvpa.spec import APPLYING, HvpaSpec, Mode
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, OwnerReference, Vpa, Workload
 from hvpa.api.policy.resource import PolicyKey, PolicyObject
@@ -179,7 +179,7 @@ class _Planner:
     def _mode(self, claim: _Claim) -> Mode:
         """Returns the mode of the workload's Hvpa: Recommend while an HPA or VPA acts that it may not adopt."""
         is_held = bool(self._acting.get(claim.target)) and not is_set(claim.workload.metadata, ADOPT)
-        return "Recommend" if claim.spec.stage == "Recommend" or is_held else "Apply"
+        return "Recommend" if is_held else claim.spec.stage
 
     def _create(self, claim: _Claim) -> None:
         namespace, name = claim.target.namespace, claim.target.name
@@ -244,7 +244,7 @@ class _Planner:
     # --- updates ------------------------------------------------------------------------------------------------------
     def _is_changing(self, claim: _Claim, hvpa: PresentHvpa) -> bool:
         """Whether an Hvpa that was updated has yet to settle: the operator has not decided with its new spec, or, in
-        mode Apply, pods are not as decided or not available. After PATIENCE it counts as settled."""
+        modes Review and Apply, pods are not as decided or not available. After PATIENCE it counts as settled."""
         try:
             at = parse_timestamp(hvpa.metadata.annotations.get(APPLIED_AT, ""))
         except TimestampError:
@@ -255,7 +255,7 @@ class _Planner:
         ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
         if ready is None or (ready.observed_generation or 0) < hvpa.metadata.generation:
             return True
-        if self._mode(claim) != "Apply":
+        if self._mode(claim) not in APPLYING:
             return False
         pods = status.actuation
         return bool(rollout_gaps(claim.workload)) or (

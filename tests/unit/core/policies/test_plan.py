@@ -56,8 +56,9 @@ def test_a_workload_gets_an_hvpa_that_the_policy_owns_and_then_nothing_is_writte
     assert not world.step(later(days=3)).changes
 
 
-def test_stage_apply_creates_in_recommend_and_then_changes_so_many_at_a_time() -> None:
-    spec = {"stage": "Apply", "rollout": {"maxConcurrent": 2}}
+@pytest.mark.parametrize("stage", ["Review", "Apply"])
+def test_a_later_stage_creates_in_recommend_and_then_changes_so_many_at_a_time(stage: str) -> None:
+    spec = {"stage": stage, "rollout": {"maxConcurrent": 2}}
     world = World([policy(spec=spec)], [workload(f"w{number}") for number in range(5)])
     world.step()
     assert set(world.modes().values()) == {"Recommend"}
@@ -68,7 +69,7 @@ def test_stage_apply_creates_in_recommend_and_then_changes_so_many_at_a_time() -
         assert made.is_rolling
     assert applied == [["w0", "w1"], ["w2", "w3"], ["w4"]]
     assert not world.settle()[-1].is_rolling
-    assert set(world.modes().values()) == {"Apply"}
+    assert set(world.modes().values()) == {stage}
 
 
 def test_the_next_workload_waits_until_the_operator_has_decided_with_the_new_spec() -> None:
@@ -511,7 +512,7 @@ selectors = label_sets.map(lambda labels: {"matchLabels": labels})
 def policies(draw: st.DrawFn) -> Any:
     namespace = draw(st.sampled_from(["", "", "default", "other", SYSTEM]))
     spec: Json = {
-        "stage": draw(st.sampled_from(["Recommend", "Apply"])),
+        "stage": draw(st.sampled_from(["Recommend", "Review", "Apply"])),
         "workloads": {
             "kinds": draw(st.sampled_from([["Deployment"], ["Deployment", "StatefulSet"]])),
             "selector": draw(selectors),
