@@ -334,7 +334,7 @@ class Loop:
             raise Refused('admission webhook "policy" denied the request: requests are too large')
         spec = self.deployment.patched(body["spec"])
         every = (*spec["containers"], *spec["initContainers"])
-        for resource, whole in (self.shape.whole or {}).items():
+        for resource, whole in spec.get("resources", {}).get("requests", {}).items():
             amounts = [container["resources"]["requests"].get(resource, 0) for container in every]
             if sum(parse_resource(cast(Resource, resource), amount) for amount in amounts) > parse_resource(
                 cast(Resource, resource), whole

@@ -231,7 +231,16 @@ class Deployment:
         """The template's spec after such a patch."""
         changes = spec.get("template", {}).get("spec", {})
         kinds = ("containers", "initContainers")
-        return self.template | {kind: _merged(self.template[kind], changes.get(kind, ())) for kind in kinds}
+        spec_after = self.template | {
+            kind: _merged(self.template[kind], changes.get(kind, ())) for kind in kinds
+        }
+        if "resources" in changes:
+            own = self.template["resources"]
+            merged = {
+                section: own.get(section, {}) | values for section, values in changes["resources"].items()
+            }
+            spec_after["resources"] = own | merged
+        return spec_after
 
     # --- the Deployment's controller, with its defaults: 25 percent more, 25 percent missing -------------------------
     def _resize(self, now: float) -> bool:

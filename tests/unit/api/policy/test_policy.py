@@ -42,7 +42,7 @@ def problems(spec: object, kind: PolicyKind = "HvpaPolicy") -> list[str]:
     [
         ({}, "spec.template: is required"),
         ({"template": []}, "spec.template: must be an object"),
-        ({"template": TEMPLATE, "stage": "Review"}, "spec.stage: must be 'Recommend' or 'Apply'"),
+        ({"template": TEMPLATE, "stage": "Off"}, "spec.stage: must be 'Recommend', 'Review' or 'Apply'"),
         ({"template": TEMPLATE, "namespaces": {"all": True}}, "spec.namespaces: unknown field"),
         (
             {"template": {**TEMPLATE, "mode": "Apply"}},

@@ -24,7 +24,7 @@ def test_the_policies_of_the_page_are_valid(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("manifest", "old", "new", "problem"),
     [
-        (TEAM, "stage: Recommend", "stage: Review", "spec.stage: must be 'Recommend' or 'Apply'"),
+        (TEAM, "stage: Recommend", "stage: Off", "spec.stage: must be 'Recommend', 'Review' or 'Apply'"),
         (TEAM, "v1alpha1", "v1", "apiVersion: must be 'autoscaling.k8s.io/v1alpha1'"),
         (TEAM, "name: team", "labels: {}", "metadata.name: is required"),
         (EVERYWHERE, "exclude: [sandbox]", "exclude: sandbox", "spec.namespaces.exclude: must be a list"),
