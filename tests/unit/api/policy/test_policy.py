@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from hvpa.api.crd import main, render_policy_crd
 from hvpa.api.objects.read_models import Meta, RawHvpa
-from hvpa.api.policy.resource import SPECS, PolicyKey, PolicyKind, PolicyObject, read_policy
+from hvpa.api.policy.resource import SPECS, PolicyKey, PolicyKind, PolicyObject, read_policy, validate_policy
 from hvpa.api.policy.spec import merged
 from hvpa.api.policy.status import PolicyStatus
+from hvpa.core.policies.check import policy_problems
 from tests.unit.api.test_crd import is_bounded, is_structural, schemas
 
 Json = dict[str, Any]
@@ -169,3 +170,29 @@ def test_the_schemas_are_structural_described_and_bounded(kind: PolicyKind) -> N
             assert is_bounded(schema), path
     assert not {".spec.template.targetRef", ".spec.template.mode", ".spec.template.replicas"} & found.keys()
     assert ".spec.template.hpa.template.spec.maxReplicas" in found
+
+
+# --- a manifest ------------------------------------------------------------------------------------------------------
+def manifest(kind: str, **spec: object) -> Json:
+    body = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": kind, "metadata": {"name": "a"}}
+    return {**body, "spec": {"template": TEMPLATE, **spec}}
+
+
+@pytest.mark.parametrize("kind", ["HvpaPolicy", "ClusterHvpaPolicy"])
+def test_a_manifest_is_read_or_its_errors_are_named(kind: str) -> None:
+    spec, errors = validate_policy(manifest(kind))
+    assert (spec is not None, errors) == (True, ())
+    spec, errors = validate_policy(manifest(kind, stage="Off"))
+    assert spec is None
+    assert [str(error) for error in errors] == ["spec.stage: must be 'Recommend', 'Review' or 'Apply'"]
+    assert validate_policy("text")[0] is None
+
+
+def test_a_schedule_that_never_comes_is_named_once() -> None:
+    never = {"schedule": "0 0 30 2 *", "duration": "1h", "minReplicas": 2}
+    template = merged(TEMPLATE, {"hpa": {"schedule": [never]}})
+    cases = [{"when": {"minCpu": "2"}, "patch": {"forecast": {}}}]
+    spec, _ = validate_policy(manifest("HvpaPolicy", template=template, cases=cases))
+    assert spec is not None
+    (error,) = policy_problems(spec)
+    assert error.path.startswith("spec.template.hpa.schedule[0]")

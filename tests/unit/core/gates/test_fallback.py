@@ -103,6 +103,11 @@ def test_other_replicas_are_an_error(replicas: object) -> None:
         Fallback.model_validate({"replicas": replicas})
 
 
+@pytest.mark.parametrize("replicas", [6, 6.0])
+def test_a_whole_number_is_a_fallback(replicas: float) -> None:
+    assert Fallback.model_validate({"replicas": replicas}).replicas == 6
+
+
 @given(st.integers(1, 2**31 - 1))
 def test_any_positive_number_is_a_fallback(replicas: int) -> None:
     assert Fallback.model_validate({"replicas": replicas}).replicas == replicas
