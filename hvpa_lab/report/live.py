@@ -30,6 +30,7 @@ from hvpa.kube.objects.resources import (
     ApiResource,
 )
 from hvpa_lab.report.inventory import LeftOut, named_targets
+from hvpa_lab.report.surroundings import Surroundings, fetch_surroundings
 
 _WHOLE_VPAS: Final[ApiResource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
 """VPAs with all bounds of their recommendations; the operator's own copy drops the lower bounds."""
@@ -44,13 +45,15 @@ class Fetched(NamedTuple):
     """Objects that can't be decoded."""
     unread: Mapping[Target, str]
     """Targets that can't be read, and the reasons."""
+    around: Surroundings
+    """Usage of pods, and labels of namespaces."""
 
 
-def fetch(args: argparse.Namespace) -> Fetched:
+def fetch(args: argparse.Namespace, *, with_labels: bool) -> Fetched:
     """All objects of a report, from a namespace (default: the kubeconfig context's) or from all.
 
-    Kinds that few clusters scale are read if an HPA, VPA or Hvpa names them. Raises CommandError if a permission is
-    missing, ClusterError if the cluster can't be reached.
+    Kinds that few clusters scale are read if an HPA, VPA or Hvpa names them; namespaces are read if `with_labels`.
+    Raises CommandError if a permission is missing, ClusterError if the cluster can't be reached.
     """
     unreadable: list[LeftOut] = []
 
@@ -66,7 +69,9 @@ def fetch(args: argparse.Namespace) -> Fetched:
         reader.local.set_served(VPAS, await _list_objects(reader, _WHOLE_VPAS))
         await reader.read_nodes()
         await reader.note_resizes()
-        return Fetched(reader.local, unreadable, await _read_named(reader))
+        unread = await _read_named(reader)
+        around = await fetch_surroundings(reader, with_labels=with_labels)
+        return Fetched(reader.local, unreadable, unread, around)
 
     return read_cluster(read, "hvpa-report", args)
 
