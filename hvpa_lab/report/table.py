@@ -27,23 +27,13 @@ _GROUPS: Final = ((1, ""), (2, "each pod"), (3, "all pods"), (3, "difference to 
 """Headings above the columns after the label: number of columns, and text."""
 _NAMES: Final = ("pods", "cores", "GiB", "cores", "GiB", "per month", "cores", "GiB", "per month")
 _INDENT: Final = "  "
-_GROUP_COLUMNS: Final = (16, 4, 7, 8, 4, 4, 7, 8, 11, 10, 5, 5)
+_GROUP_COLUMNS: Final = (13, 5, 7, 8, 4, 4, 7, 8, 10, 10, 8, 5)
 """Widths: label, workloads, requested cores and GiB, used percent of both, cores and GiB with Hvpas, saving, the sure
 part of it, restarts, and workloads with risks."""
-_GROUP_TOPS: Final = ("work", "-- now", "--", "used", "used", "- Hvpa", "-", "saving", "of it", "re-", "")
+_GROUP_TOPS: Final = ((1, ""), (2, "now"), (2, "used"), (2, "with Hvpas"), (2, "saving"))
 _GROUP_NAMES: Final = (
-    "load",
-    "cores",
-    "GiB",
-    "cpu",
-    "mem",
-    "cores",
-    "GiB",
-    "per month",
-    "sure",
-    "start",
-    "risks",
-)
+    "count", "cores", "GiB", "cpu", "mem", "cores", "GiB", "per month", "sure", "restarts", "risks",
+)  # fmt: skip
 
 
 def to_text(report: Report, top: int | None = None) -> str:
@@ -88,13 +78,13 @@ def _groups(report: Report) -> list[str]:
     if not report.by:
         return []
     lines = _wrapped(
-        f"By {', '.join(report.by)}. Hvpa: the size of the workload's own Hvpa, else Trajectory's. sure: the part of "
-        "the saving that rests on at least a day of VPA history alone; the rest is a snapshot of this instant. risks: "
-        "workloads with a risk.",
+        f"By {', '.join(report.by)}. With Hvpas: the size of the workload's own Hvpa, else Trajectory's; count: "
+        "workloads; sure: the part of the saving that rests on at least a day of VPA history alone (the rest is a "
+        "snapshot of this instant); risks: workloads with a risk.",
         "",
         "",
     )
-    lines += ["", _group_line("", _GROUP_TOPS), _group_line("", _GROUP_NAMES)]
+    lines += ["", _tops(_GROUP_TOPS, _GROUP_COLUMNS), _group_line("", _GROUP_NAMES)]
     for group in groups(report):
         label = f"{_INDENT * (len(group.values) - 1)}{named(group.values[-1])}"
         lines += _group_lines(label, group.sums, report.prices)
@@ -177,12 +167,17 @@ def _hvpa(hvpa: HvpaObject) -> str:
 
 
 def _heading() -> list[str]:
+    return [_INDENT + _tops(_GROUPS, _COLUMNS), _line("", _NAMES)]
+
+
+def _tops(tops: Sequence[tuple[int, str]], widths: Sequence[int]) -> str:
+    """Headings above columns: the number of columns, and the text, of each."""
     rooms, first = [], 1
-    for count, name in _GROUPS:
-        room = sum(_COLUMNS[first : first + count]) + count - 1
+    for count, name in tops:
+        room = sum(widths[first : first + count]) + count - 1
         rooms.append(f" {name} ".center(room - 1, "-").rjust(room) if name else " " * room)
         first += count
-    return [f"{_INDENT}{' ' * _COLUMNS[0]} {' '.join(rooms)}".rstrip(), _line("", _NAMES)]
+    return f"{' ' * widths[0]} {' '.join(rooms)}".rstrip()
 
 
 def _figures(amount: Amount, prices: Prices | None = None) -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cli.schema import DOCS
 from tests.unit.cli.support import NOW, Doc, Shell, with_fields
 from tests.unit.lab.report.documents import reported
 
-TEAMS = {"web": "blue", "worker": "red"}
 NAMESPACE: Doc = {
     "apiVersion": "v1",
     "kind": "Namespace",
@@ -123,6 +123,12 @@ def test_the_table_has_a_line_per_group_and_the_first_workloads(shell: Shell, te
     assert "Deployment shop/web (" in text
     assert "StatefulSet shop/worker (" not in text
     assert "--top all" not in shell.run("report", "-f", path, "--top", "all").out
+
+
+def test_the_page_in_docs_shows_this_table(shell: Shell, teams: list[Doc]) -> None:
+    text = shell.run("report", "-f", shell.file(teams), "--now", NOW, "--by", "team").out
+    table = next(block for block in text.split("\n\n") if "with Hvpas -" in block)
+    assert table in (DOCS / "report.md").read_text()
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------

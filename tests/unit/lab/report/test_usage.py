@@ -65,6 +65,15 @@ def test_usage_is_of_all_pods(shell: Shell, shop: list[Doc]) -> None:
     }  # fmt: skip
 
 
+def test_usage_may_lack_a_resource(shell: Shell, shop: list[Doc]) -> None:
+    documents = [
+        *shop,
+        pod("worker-0", "worker"),
+        usage("worker-0", {"app": {"cpu": "2"}, "exporter": {"cpu": "x"}}),
+    ]
+    assert of(reported(shell, documents), "worker")["used"] == {"cores": 2.0, "memoryGib": None}
+
+
 def test_without_the_metrics_api_usage_is_what_the_hpa_measures(shell: Shell, shop: list[Doc]) -> None:
     report = reported(shell, shop)
     assert of(report, "web")["used"] == {"cores": 3.6, "memoryGib": None}
