@@ -20,6 +20,8 @@ COLUMNS: Final = (
     "restarts", "risks",
 )  # fmt: skip
 
+_FORMULA: Final = ("=", "+", "-", "@")
+
 
 def to_csv(report: Report) -> str:
     """The report as CSV, without a final line break."""
@@ -29,8 +31,14 @@ def to_csv(report: Report) -> str:
     write((*COLUMNS, *(f"label:{level}" for _, level in labels)))
     for row in report.rows:
         cells = (*_cells(report, row), *(row.values[number] for number, _ in labels))
-        write([printable(cell) if isinstance(cell, str) else cell for cell in cells])
+        write([_text(cell) if isinstance(cell, str) else cell for cell in cells])
     return text.getvalue().rstrip("\n")
+
+
+def _text(cell: str) -> str:
+    """A cell that is no formula for a spreadsheet, whatever others wrote."""
+    text = printable(cell)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _cells(report: Report, row: Row) -> tuple[str | int | float | None, ...]:

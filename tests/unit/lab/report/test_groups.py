@@ -160,6 +160,18 @@ def test_csv_of_an_undecided_workload_has_no_recommendation(shell: Shell, garden
     assert (row["recommendedReplicas"], row["recommendedCost"], row["savingPerMonth"]) == ("", "", "0.0")
 
 
+@pytest.mark.parametrize("reason", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "a,b\n"])
+def test_no_cell_of_csv_is_a_formula(shell: Shell, shop: list[Doc], reason: str) -> None:
+    broken = with_fields(shop, "HPA", "keda-hpa-database", {"status.conditions.0.reason": reason})
+    label = {"metadata.labels": {"team": reason}}
+    rows = read_csv(shell, with_fields(broken, "Deployment", "web", label), "--by", "team")
+    assert len(rows) == 3
+    for row in rows:
+        assert not row["label:team"].startswith(("=", "+", "-", "@", "\t"))
+        assert row["label:team"].isprintable()
+        assert row["risks"].isprintable()
+
+
 # --- flags -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("flags", "message"),
