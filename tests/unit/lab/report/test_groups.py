@@ -195,6 +195,13 @@ def test_prices_come_from_a_file_unless_a_flag_sets_them(shell: Shell, shop: lis
     assert "Currency: EUR." in shell.run("report", "-f", shell.file(shop), "--prices", prices).out
 
 
+@pytest.mark.parametrize("command", ["init", "simulate"])
+def test_prices_are_read_before_the_work(shell: Shell, command: str) -> None:
+    work = {"init": ["deployment/web", "--csv", "x.csv"], "simulate": ["x.yaml"]}[command]
+    error = shell.refuses(command, *work, "--prices", "missing.json")
+    assert error == "hvpa: error: --prices: missing.json can't be read: No such file or directory\n"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
