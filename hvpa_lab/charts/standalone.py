@@ -19,10 +19,10 @@ from hvpa.api.values.text import printable
 SHARED: Final = "hvpa_lab.charts"
 
 
-def render(package: str, title: str, data: object = None, **content: Any) -> str:
+def render(package: str, title: str, data: object = None, *, tables: bool = False, **content: Any) -> str:
     """The page of a package: its `page.html`, which extends `standalone.html`, its `page.css`, and its `page.js`, which
-    reads `data`; without a `page.js`, the page has neither scripts nor charts. `content` are the variables of
-    `page.html`."""
+    reads `data`; without a `page.js`, the page has neither scripts nor charts. `tables` adds the style of pages with
+    tables of figures. `content` are the variables of `page.html`."""
     environment = Environment(
         autoescape=True,
         finalize=_visible,
@@ -37,8 +37,8 @@ def render(package: str, title: str, data: object = None, **content: Any) -> str
         "ensure_ascii": False, "allow_nan": False, "separators": (",", ":"),
     }  # fmt: skip
     has_charts = resources.files(package).joinpath("page.js").is_file()
-    charts = ("uPlot.min.css",) if has_charts else ()
-    styles = [*((SHARED, name) for name in (*charts, "charts.css", "tables.css")), (package, "page.css")]
+    shared = [*(("uPlot.min.css",) if has_charts else ()), "charts.css", *(("tables.css",) if tables else ())]
+    styles = [*((SHARED, name) for name in shared), (package, "page.css")]
     script = _script(package) if has_charts else ""
     return environment.get_template("page.html").render(
         title=title,

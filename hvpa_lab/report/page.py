@@ -30,6 +30,7 @@ def to_html(report: Report, top: int | None = None) -> str:
     return render(
         "hvpa_lab.report",
         title="What Hvpas would request",
+        tables=True,
         at=format_timestamp(report.at),
         report=report,
         prices=prices,
