@@ -62,7 +62,8 @@ def _head(report: Report) -> list[str]:
         "Additive: the next step towards the recommendations of HPA and VPA; more steps follow. Trajectory: the "
         "final replicas and requests for the demand of now and of the last day.",
         f"Without an Hvpa: vertical weight {report.inventory.vpa_weight} if there are an HPA and a VPA (--vpa-weight), "
-        "within their limits; without a VPA only replicas are scaled, without an HPA only requests.",
+        "within their limits; without an HPA only requests are scaled; without a VPA requests are estimated from the "
+        "usage of now, or unchanged if it is unknown.",
         "Figures apply to this instant: a cost per month assumes that these sizes stay for a month. They differ "
         "at other times of the day; hvpa init and hvpa simulate cover whole days.",
         f"A month has {HOURS_PER_MONTH} hours; a core-hour costs {prices.cpu:g}, a GiB-hour {prices.memory:g} "
