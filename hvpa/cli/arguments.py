@@ -9,13 +9,15 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
 from hvpa.api.values.duration import DurationError, parse_duration
-from hvpa.api.values.prices import CPU_PRICE, MEMORY_PRICE, Prices
+from hvpa.api.values.prices import CPU_PRICE, MEMORY_PRICE, Prices, PricesError, read_prices
 from hvpa.api.values.timestamp import TimestampError, parse_timestamp
+from hvpa.cli.errors import CommandError
 from hvpa.core.model import Settings
 from hvpa.reconcile.ports import Key
 
@@ -76,9 +78,9 @@ def add_now(add: Add, default: str) -> None:
     add("--now", type=instant, metavar="TIME", help=text)
 
 
-def add_output(add: Add, default: str = "text") -> None:
-    """Declare `--output`: text for people (default) or JSON."""
-    add("-o", "--output", choices=(default, "json"), default=default, help=f"default: {default}")
+def add_output(add: Add, default: str = "text", *others: str) -> None:
+    """Declare `--output`: text for people (default), JSON, or one of `others`."""
+    add("-o", "--output", choices=(default, "json", *others), default=default, help=f"default: {default}")
 
 
 def add_recommenders(add: Add) -> None:
@@ -96,19 +98,32 @@ def decision_settings(args: argparse.Namespace) -> Settings:
 
 
 def add_prices(add: Add) -> None:
-    """Declare `--cpu-price` and `--memory-price`."""
+    """Declare `--prices`, `--cpu-price` and `--memory-price`."""
+    text = "file of prices in OpenCost's format (CPU and RAM, per hour); the two flags below take precedence"
+    add("--prices", type=Path, metavar="FILE", help=text)
     source = "an on-demand price of general purpose machines in US dollars, OpenCost's default"
     for flag, unit, default in (
         ("--cpu-price", "core-hour", CPU_PRICE),
         ("--memory-price", "GiB-hour", MEMORY_PRICE),
     ):
         text = f"price of a {unit}, in any currency (default {default}: {source})"
-        add(flag, type=price, default=default, metavar="PRICE", help=text)
+        add(flag, type=price, metavar="PRICE", help=text)
 
 
 def prices_of(args: argparse.Namespace) -> Prices:
-    """The prices from these two flags."""
-    return Prices(args.cpu_price, args.memory_price)
+    """The prices from these three flags. Raises CommandError if the file can't be read."""
+    prices = Prices()
+    if args.prices is not None:
+        try:
+            prices = read_prices(args.prices.read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise CommandError(f"--prices: {args.prices} can't be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise CommandError(f"--prices: {args.prices} is not UTF-8 text") from None
+        except PricesError as error:
+            raise CommandError(f"--prices: {args.prices}: {error}") from None
+    given = {"cpu": args.cpu_price, "memory": args.memory_price}
+    return replace(prices, **{name: value for name, value in given.items() if value is not None})
 
 
 # --- types ----------------------------------------------------------------------------------------------------------
@@ -163,7 +178,7 @@ def instant(text: str) -> dt.datetime:
 
 
 def html_file(text: str) -> Path:
-    """`--plot`: the name of an HTML file."""
+    """`--plot` and `--html`: the name of an HTML file."""
     path = Path(text)
     if path.suffix.lower() != ".html":
         raise argparse.ArgumentTypeError(f"{text}: the file name must end in .html")

@@ -19,9 +19,10 @@ from hvpa.api.values.text import printable
 SHARED: Final = "hvpa_lab.charts"
 
 
-def render(package: str, title: str, data: object, **content: Any) -> str:
+def render(package: str, title: str, data: object = None, *, tables: bool = False, **content: Any) -> str:
     """The page of a package: its `page.html`, which extends `standalone.html`, its `page.css`, and its `page.js`, which
-    reads `data`. `content` are the variables of `page.html`."""
+    reads `data`; without a `page.js`, the page has neither scripts nor charts. `tables` adds the style of pages with
+    tables of figures. `content` are the variables of `page.html`."""
     environment = Environment(
         autoescape=True,
         finalize=_visible,
@@ -35,19 +36,23 @@ def render(package: str, title: str, data: object, **content: Any) -> str:
     environment.policies["json.dumps_kwargs"] = {
         "ensure_ascii": False, "allow_nan": False, "separators": (",", ":"),
     }  # fmt: skip
-    style = "".join(
-        _text(*file) for file in ((SHARED, "uPlot.min.css"), (SHARED, "charts.css"), (package, "page.css"))
-    )
-    shared = [_text(SHARED, name) for name in ("locale.js", "uPlot.iife.min.js", "charts.js")]
-    script = "\n".join((f"/*\n{_text(SHARED, 'uPlot.LICENSE.txt')}*/", *shared, _text(package, "page.js")))
+    has_charts = resources.files(package).joinpath("page.js").is_file()
+    shared = [*(("uPlot.min.css",) if has_charts else ()), "charts.css", *(("tables.css",) if tables else ())]
+    styles = [*((SHARED, name) for name in shared), (package, "page.css")]
+    script = _script(package) if has_charts else ""
     return environment.get_template("page.html").render(
         title=title,
         data=data,
-        style=Markup(style),
+        style=Markup("".join(_text(*file) for file in styles)),
         script=Markup(script),
         hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         **content,
     )
+
+
+def _script(package: str) -> str:
+    shared = [_text(SHARED, name) for name in ("locale.js", "uPlot.iife.min.js", "charts.js")]
+    return "\n".join((f"/*\n{_text(SHARED, 'uPlot.LICENSE.txt')}*/", *shared, _text(package, "page.js")))
 
 
 def _visible(value: object) -> object:

@@ -154,9 +154,10 @@ def _found(args: argparse.Namespace) -> _Found:
         raise UsageError("use either --namespace or --all-namespaces, not both")
     from hvpa_lab.report.live import fetch  # its client takes longer to import than the rest
 
-    local, unreadable, unread, namespace = fetch(args, args.verb, of_hvpas=True)
-    faults = [f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in unreadable]
-    return _Found(local, faults, unread, Scope(namespace, frozenset(one.namespace for one in unreadable)))
+    found = fetch(args, args.verb, of_hvpas=True)
+    faults = [f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in found.unreadable]
+    scope = Scope(found.namespace, frozenset(one.namespace for one in found.unreadable))
+    return _Found(found.local, faults, found.unread, scope)
 
 
 def _in_files(args: argparse.Namespace) -> _Found:

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from hvpa.api.values.duration import DAY
+from hvpa.api.values.prices import Prices
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.arguments import (
     add_cluster,
@@ -131,6 +132,7 @@ def _minor(text: str) -> int:
 def main(args: argparse.Namespace) -> int:
     """Read, fit, simulate, write, print. Raises CommandError."""
     _check_usage(args)
+    prices = prices_of(args)
     quiet()
     now = _present(args)
     folder = args.out or Path(f"hvpa-{now.name}")
@@ -140,7 +142,7 @@ def main(args: argparse.Namespace) -> int:
         raise CommandError(
             f"{history.source}: the history is {readable_length(history.length)} long: at least a day is needed"
         )
-    result = _tried(args, now, history, folder)
+    result = _tried(args, now, history, folder, prices)
     print(to_json(result) if args.output == "json" else to_text(result))
     return DONE
 
@@ -204,11 +206,13 @@ def _history(args: argparse.Namespace, now: Present) -> History:
         raise CommandError(str(error)) from error
 
 
-def _tried(args: argparse.Namespace, now: Present, history: History, folder: Path) -> InitResult:
+def _tried(
+    args: argparse.Namespace, now: Present, history: History, folder: Path, prices: Prices
+) -> InitResult:
     """Simulate, choose and write."""
     learnt, recent = _fit(now, history), history.last(args.days * DAY)
     candidates = drafts(now, learnt, (args.min_replicas, args.max_replicas), history.throttled_starts)
-    work = Work(args.jobs, args.progress, prices_of(args))
+    work = Work(args.jobs, args.progress, prices)
     past = f"{seconds(history.length)} of history from {format_timestamp(history.start)} ({history.source})"
     heading = f"Written by hvpa init for {now.title} from {past}."
     with workshop(folder) as shop:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from hvpa.cli import laboratory
 from hvpa.cli.arguments import (
     add_cluster,
     add_files,
@@ -11,18 +15,29 @@ from hvpa.cli.arguments import (
     add_output,
     add_prices,
     add_recommenders,
+    count_from,
     decision_settings,
+    html_file,
     percentage,
     prices_of,
 )
 from hvpa.cli.errors import DONE, CommandError, UsageError, report_skipped
 from hvpa.cli.input.files import read_documents
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
+from hvpa.cli.output import refuse_unwritable, write_drawing
 from hvpa.kube.clock import SystemClock
+from hvpa_lab.report.csv import to_csv
 from hvpa_lab.report.inventory import DEFAULT_VPA_WEIGHT, Inventory, inventory
 from hvpa_lab.report.json import to_json
-from hvpa_lab.report.rows import report
+from hvpa_lab.report.rows import FIXED, Report, report
+from hvpa_lab.report.surroundings import in_documents
 from hvpa_lab.report.table import to_text
+
+TOP: Final = 20
+"""Number of workloads in the text: a few screens."""
+_LEVEL: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_./]{0,315}[A-Za-z0-9])?")
+"""A key of a label is at most 253 + 1 + 63 characters long."""
+_FORMATS: Final[Mapping[str, Callable[[Report], str]]] = {"json": to_json, "csv": to_csv}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-A", "--all-namespaces", action="store_true", help="all namespaces")
     add_cluster(add)
     add_now(add, "now")
-    add_output(add)
+    add_output(add, "text", "csv")
+    text = (
+        "level of the groups: namespace, kind, or the key of a label of the workload or its namespace; repeat it, or "
+        "separate levels by commas (default with -A: namespace)"
+    )
+    add("--by", action="append", type=_levels, default=[], metavar="LEVEL", help=text)
+    text = f"number of workloads in the text and the page, largest difference first; or all (default {TOP})"
+    add("--top", type=_top, default=TOP, metavar="NUMBER", help=text)
+    add("--html", type=html_file, metavar="FILE", help="also write a page for managers to this HTML file")
     weight = (
         "vertical weight of a workload with an HPA and a VPA but no Hvpa "
         f"(default {DEFAULT_VPA_WEIGHT}: half of each relative increase of demand is served by larger pods)"
@@ -42,15 +65,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recommenders(add)
 
 
+def _levels(text: str) -> list[str]:
+    levels = text.split(",")
+    for level in levels:
+        if not _LEVEL.fullmatch(level):
+            raise argparse.ArgumentTypeError(f"{level!r} is not namespace, kind, or the key of a label")
+    return levels
+
+
+def _top(text: str) -> int | None:
+    return None if text == "all" else count_from(0)(text)
+
+
 def main(args: argparse.Namespace) -> int:
     """Report on all workloads. Raises CommandError."""
-    now = args.now or SystemClock().now()
-    made = report(_read_inventory(args), now, decision_settings(args), prices_of(args), args.vpa_weight)
-    print(to_json(made) if args.output == "json" else to_text(made))
+    if args.html is not None:
+        laboratory.require("--html", "jinja2")
+        refuse_unwritable("--html", args.html)
+    now, prices = args.now or SystemClock().now(), prices_of(args)
+    by = list(dict.fromkeys(level for levels in args.by for level in levels))
+    if not by and args.all_namespaces:
+        by = ["namespace"]
+    found = _read_inventory(args, with_labels=any(level not in FIXED for level in by))
+    made = report(found, now, decision_settings(args), prices, by)
+    if args.html is not None:
+        from hvpa_lab.report.page import to_html  # takes longer to import than the rest
+
+        write_drawing(args.html, to_html(made, args.top).encode())
+    print(to_text(made, args.top) if args.output == "text" else _FORMATS[args.output](made))
     return DONE
 
 
-def _read_inventory(args: argparse.Namespace) -> Inventory:
+def _read_inventory(args: argparse.Namespace, *, with_labels: bool) -> Inventory:
     if args.filename:
         if args.kubeconfig is not None or args.context is not None or args.all_namespaces:
             raise UsageError("--kubeconfig, --context and --all-namespaces can't be used with -f")
@@ -59,14 +105,15 @@ def _read_inventory(args: argparse.Namespace) -> Inventory:
         raise UsageError("use either --namespace or --all-namespaces, not both")
     from hvpa_lab.report.live import fetch  # its client takes longer to import than the rest
 
-    found = fetch(args)
-    return inventory(found.local, args.vpa_weight, found.unreadable, found.unread)
+    found = fetch(args, with_labels=with_labels)
+    return inventory(found.local, args.vpa_weight, found.unreadable, found.unread, found.around)
 
 
 def _in_files(args: argparse.Namespace) -> Inventory:
     paths = list(dict.fromkeys(args.filename))
     documents = [document for path in paths for document in read_documents(path, skip=report_skipped)]
-    local = Filled(documents, args.namespace or DEFAULT_NAMESPACE).local
+    namespace = args.namespace or DEFAULT_NAMESPACE
+    local = Filled(documents, namespace).local
     if not any(len(store) for store in local.workloads.values()):
         raise CommandError(f"no workload in {', '.join(paths)}")
-    return inventory(local, args.vpa_weight)
+    return inventory(local, args.vpa_weight, around=in_documents(documents, namespace))

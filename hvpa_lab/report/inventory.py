@@ -26,6 +26,8 @@ from hvpa.kube.cache.targeting import HVPA_KIND, Target, reference_of, target_in
 from hvpa.kube.objects.resources import T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 from hvpa.reconcile.ports import Key
+from hvpa_lab.report.estimate import estimated_vpa
+from hvpa_lab.report.surroundings import NOTHING, ContainerUsage, Surroundings
 
 BLENDS: Final[tuple[Blend, ...]] = ("Additive", "Trajectory")
 DEFAULT_VPA_WEIGHT: Final = 50
@@ -58,6 +60,10 @@ class Subject(NamedTuple):
     """Its Hvpas, in order of precedence."""
     candidates: Sequence[BlendInput]
     """A candidate per blend; only a single candidate if the Hvpa's spec is invalid."""
+    usage: Sequence[ContainerUsage] = ()
+    """The present usage of its pods, as far as the metrics API reports it."""
+    is_estimated: bool = False
+    """Whether the workload has no VPA, so that its requests are estimated from the present usage."""
 
 
 class LeftOut(NamedTuple):
@@ -75,6 +81,9 @@ class Inventory(NamedTuple):
     subjects: Sequence[Subject]
     without: Sequence[Workload]
     left_out: Sequence[LeftOut]
+    vpa_weight: int
+    """Vertical weight of drafts, in percent."""
+    around: Surroundings
 
 
 def inventory(
@@ -82,6 +91,7 @@ def inventory(
     vpa_weight: int,
     unreadable: Sequence[LeftOut] = (),
     unread: Mapping[Target, str] = MappingProxyType({}),
+    around: Surroundings = NOTHING,
 ) -> Inventory:
     """The inventory of `local`, by namespace, kind and name.
 
@@ -96,18 +106,12 @@ def inventory(
             continue
         target = place(workload)
         targets.add(target)
-        own_hvpas, own_hpas, own_vpas = hvpas.get(target, ()), hpas.get(target, ()), vpas.get(target, ())
-        if own_hvpas:
-            candidates = _of_hvpas(local, own_hvpas, vpa_weight)
-        elif own_hpas or own_vpas:
-            candidates = _drafts(local, workload, own_hpas, own_vpas, vpa_weight)
-        else:
-            # A Deployment's ReplicaSets are not listed, nor are other kinds that few clusters scale.
-            if workload.kind not in KINDS or KINDS[workload.kind].is_common:
-                without.append(workload)
-            continue
-        present = candidates[0].objects.workload or workload
-        subjects.append(Subject(present, own_hpas, own_vpas, [hvpa.read() for hvpa in own_hvpas], candidates))
+        found = _Recommenders(hpas.get(target, ()), vpas.get(target, ()), hvpas.get(target, ()))
+        subject = _subject(local, workload, found, vpa_weight, around)
+        if subject is not None:
+            subjects.append(subject)
+        elif _is_common(workload):
+            without.append(workload)
     astray: list[tuple[Target, Sequence[Hpa | Vpa | StoredHvpa]]]
     astray = [*hpas.items(), *vpas.items(), *hvpas.items()]
     left_out = [
@@ -116,7 +120,49 @@ def inventory(
         if target not in targets
         for recommender in recommenders
     ]
-    return Inventory(subjects, without, [*left_out, *unreadable])
+    return Inventory(subjects, without, [*left_out, *unreadable], vpa_weight, around)
+
+
+class _Recommenders(NamedTuple):
+    """What targets a workload."""
+
+    hpas: Sequence[Hpa]
+    vpas: Sequence[Vpa]
+    hvpas: Sequence[StoredHvpa]
+
+
+def _subject(
+    local: LocalCluster, workload: Workload, found: _Recommenders, vpa_weight: int, around: Surroundings
+) -> Subject | None:
+    """The workload with its recommenders, or with a VPA that is estimated from its usage; None without any."""
+    hpas, vpas, hvpas = found
+    estimated = None
+    if hvpas:
+        candidates = _of_hvpas(local, hvpas, vpa_weight)
+    else:
+        if not vpas and around.usage and (hpas or _is_common(workload)):
+            pods = _drafted(local, workload, draft(workload, None, None, BLENDS[0], vpa_weight)).pods
+            estimated = estimated_vpa(workload, around.used(pods))
+        if estimated is None and not hpas and not vpas:
+            return None
+        read = vpas if estimated is None else (estimated,)
+        candidates = _drafts(local, workload, hpas, read, vpa_weight)
+    objects = candidates[0].objects
+    return Subject(
+        objects.workload or workload,
+        hpas,
+        vpas,
+        [hvpa.read() for hvpa in hvpas],
+        candidates,
+        around.used(objects.pods),
+        estimated is not None,
+    )
+
+
+def _is_common(workload: Workload) -> bool:
+    """Whether the workload counts without a recommender. A Deployment's ReplicaSets do not, nor do other kinds that few
+    clusters scale."""
+    return workload.kind not in KINDS or KINDS[workload.kind].is_common
 
 
 def place(workload: Workload) -> Target:
@@ -209,23 +255,35 @@ def _left_out(recommender: Hpa | Vpa | StoredHvpa, target: Target, unread: str |
 def _drafts(
     local: LocalCluster, workload: Workload, hpas: Sequence[Hpa], vpas: Sequence[Vpa], vpa_weight: int
 ) -> list[BlendInput]:
-    """A candidate per blend from a drafted Hvpa that reads the first HPA and the first VPA.
-
-    A draft is in the local copy only while its objects are looked up.
-    """
+    """A candidate per blend from a drafted Hvpa that reads the first HPA and the first VPA. A VPA that is not in the
+    local copy, an estimate, is there only meanwhile."""
     hpa, vpa = (recommenders[0].metadata.name if recommenders else None for recommenders in (hpas, vpas))
-    candidates = []
-    for blend in BLENDS:
-        hvpa = draft(workload, hpa, vpa, blend, vpa_weight)
-        key = Key(hvpa.metadata.namespace, hvpa.metadata.name)
-        local.hvpas.put(hvpa)
-        if workload.kind not in KINDS:
-            local.put_scaled(workload)  # a workload is dropped when no Hvpa names it any more
-        objects = local.objects(key)
-        local.hvpas.delete(key)
-        assert objects is not None
-        candidates.append(BlendInput(blend, False, objects))
+    beside = [vpa for vpa in vpas if local.vpas.get(_key(vpa.metadata)) is None]
+    for estimate in beside:
+        local.vpas.put(estimate)
+    candidates = [
+        BlendInput(blend, False, _drafted(local, workload, draft(workload, hpa, vpa, blend, vpa_weight)))
+        for blend in BLENDS
+    ]
+    for estimate in beside:
+        local.vpas.delete(_key(estimate.metadata))
     return candidates
+
+
+def _drafted(local: LocalCluster, workload: Workload, hvpa: StoredHvpa) -> Objects:
+    """The objects of a drafted Hvpa, which is in the local copy only while its objects are looked up."""
+    key = _key(hvpa.metadata)
+    local.hvpas.put(hvpa)
+    if workload.kind not in KINDS:
+        local.put_scaled(workload)  # a workload is dropped when no Hvpa names it any more
+    objects = local.objects(key)
+    local.hvpas.delete(key)
+    assert objects is not None
+    return objects
+
+
+def _key(meta: Meta) -> Key:
+    return Key(meta.namespace, meta.name)
 
 
 def draft(workload: Workload, hpa: str | None, vpa: str | None, blend: Blend, vpa_weight: int) -> StoredHvpa:

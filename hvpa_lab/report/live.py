@@ -32,6 +32,7 @@ from hvpa.kube.objects.resources import (
     ApiResource,
 )
 from hvpa_lab.report.inventory import LeftOut, named_targets
+from hvpa_lab.report.surroundings import Surroundings, fetch_surroundings
 
 _WHOLE_VPAS: Final[ApiResource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
 """VPAs with all bounds of their recommendations; the operator's own copy drops the lower bounds."""
@@ -48,14 +49,18 @@ class Fetched(NamedTuple):
     """Targets that can't be read, and the reasons."""
     namespace: str | None
     """The namespace; None: all."""
+    around: Surroundings
+    """Usage of pods, and labels of namespaces."""
 
 
-def fetch(args: argparse.Namespace, command: str = "report", *, of_hvpas: bool = False) -> Fetched:
+def fetch(
+    args: argparse.Namespace, command: str = "report", *, of_hvpas: bool = False, with_labels: bool = False
+) -> Fetched:
     """All objects of a report, from a namespace (default: the kubeconfig context's) or from all.
 
-    Kinds that few clusters scale are read if an HPA, VPA or Hvpa names them. With `of_hvpas`, Hvpas must be served, and
-    checkpoints of VPAs are read if they may be. Raises CommandError if a permission is missing, ClusterError if the
-    cluster can't be reached.
+    Kinds that few clusters scale are read if an HPA, VPA or Hvpa names them; namespaces are read if `with_labels`. With
+    `of_hvpas`, Hvpas must be served, checkpoints of VPAs are read if they may be, and no usage is read. Raises
+    CommandError if a permission is missing, ClusterError if the cluster can't be reached.
     """
     unreadable: list[LeftOut] = []
 
@@ -74,7 +79,9 @@ def fetch(args: argparse.Namespace, command: str = "report", *, of_hvpas: bool =
             reader.local.note_silences(SystemClock().now())
         await reader.read_nodes()
         await reader.note_resizes()
-        return Fetched(reader.local, unreadable, await _read_named(reader), reader.namespace)
+        unread = await _read_named(reader)
+        around = Surroundings() if of_hvpas else await fetch_surroundings(reader, with_labels=with_labels)
+        return Fetched(reader.local, unreadable, unread, reader.namespace, around)
 
     return read_cluster(read, f"hvpa-{command}", args)
 

@@ -26,7 +26,7 @@ from hvpa.core.workload.runtimes import shown_by
 from hvpa_lab.report.inventory import Subject
 
 _PERCENT: Final = 100
-_DAY: Final = dt.timedelta(days=1)
+DAY: Final = dt.timedelta(days=1)
 """Most load has a daily pattern."""
 _KEDA: Final = ("app.kubernetes.io/managed-by", "keda-operator")
 """The label of the HPAs that KEDA creates."""
@@ -53,7 +53,9 @@ class Facts(NamedTuple):
 
     @property
     def vpa(self) -> Vpa | None:
-        """The VPA that is read, with its bounds, or the first VPA that targets the workload."""
+        """The VPA that is read, with its bounds, or the first VPA that targets the workload. An estimate is none."""
+        if self.subject.is_estimated:
+            return None
         read = self.observation.vpa.object
         known = (*self.subject.candidates[0].objects.vpas, *self.subject.vpas)
         vpas = (vpa for vpa in known if read is None or vpa.metadata.name == read.metadata.name)
@@ -255,19 +257,25 @@ def _runtimes(facts: Facts) -> Iterator[Risk]:
 
 def _young(facts: Facts) -> Iterator[Risk]:
     """A VPA that has not seen a whole day: its recommendation covers only these hours."""
+    age = history_of(facts)
+    if facts.vpa is not None and age is not None and age < DAY:
+        yield Risk(
+            "YoungRecommendation",
+            f"VPA {facts.vpa.metadata.name} has recommended for {readable_duration(age)}, less "
+            "than a day, so other hours are missing; wait for a day before you rely on these figures",
+        )
+
+
+def history_of(facts: Facts) -> dt.timedelta | None:
+    """How long the workload's VPA has recommended; None without a VPA that recommends, or if its age is unknown."""
     vpa = facts.vpa
     provided = None if vpa is None else condition(vpa.status.conditions, "RecommendationProvided")
     if vpa is None or provided is None or provided.status != "True":
-        return
+        return None
     times = [
         time for time in (vpa.metadata.creation_timestamp, provided.last_transition_time) if time is not None
     ]
-    if times and (age := facts.observation.now - max(times)) < _DAY:
-        yield Risk(
-            "YoungRecommendation",
-            f"VPA {vpa.metadata.name} has recommended for {readable_duration(max(age, dt.timedelta(0)))}, less "
-            "than a day, so other hours are missing; wait for a day before you rely on these figures",
-        )
+    return max(facts.observation.now - max(times), dt.timedelta(0)) if times else None
 
 
 def _unmeasured(facts: Facts) -> Iterator[Risk]:

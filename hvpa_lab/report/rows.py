@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Final, Literal, NamedTuple, get_args
 
 from hvpa.api.hvpa.spec import Blend
-from hvpa.api.objects.read_models import Workload
+from hvpa.api.objects.read_models import HpaStatusRead, Workload
 from hvpa.api.values.prices import Prices
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource, parse_resource
 from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Decision, Observation, ResourceRequirements
 from hvpa.core.workload.containers import SHARED, amount, present_resources
 from hvpa.recommend.hpa.pods import sidecars
 from hvpa_lab.report.inventory import BlendInput, Inventory, Subject
-from hvpa_lab.report.risks import Facts, Risk, risks
+from hvpa_lab.report.risks import DAY, Facts, Risk, history_of, risks
+from hvpa_lab.report.surroundings import Surroundings, total
 
 HOURS_PER_MONTH: Final = 730
 """A year of 8760 hours has twelve months."""
@@ -99,6 +101,22 @@ class Option(NamedTuple):
     """The basis of the decision, or why there is none."""
 
 
+Basis = Literal["History", "Mixed", "Snapshot", "YoungHistory", "None"]
+"""What a workload's figures rest on. `History`: a VPA of at least a day, and no HPA. `Mixed`: such a VPA for the
+requests, and the HPA's measurement of this instant for the replicas. `YoungHistory`: a younger VPA. `Snapshot`:
+measurements of this instant alone. `None`: nothing is measured, so nothing changes."""
+FIXED: Final = ("namespace", "kind")
+"""Levels of groups that are not keys of labels."""
+BASES: Final[tuple[Basis, ...]] = get_args(Basis)
+
+
+class Used(NamedTuple):
+    """The usage of all pods, as far as it is known: millicores and bytes."""
+
+    cpu: int | None = None
+    memory: int | None = None
+
+
 class Row(NamedTuple):
     """A workload, in its current size and in each blend's."""
 
@@ -106,6 +124,25 @@ class Row(NamedTuple):
     now: Size
     options: Sequence[Option]
     risks: Sequence[Risk]
+    used: Used
+    restarts: int
+    """Restarts of the containers of its present pods."""
+    basis: Basis
+    history: dt.timedelta | None
+    """How long its VPA has recommended; None if unknown."""
+    values: tuple[str, ...] = ()
+    """Its value at each level of the groups."""
+
+    @property
+    def chosen(self) -> Option:
+        """The option of its own Hvpa, or else of Trajectory, whose size is final."""
+        own = (option for option in self.options if option.is_own)
+        return next(own, self.options[-1])
+
+    @property
+    def change(self) -> Amount:
+        """The difference of the chosen option."""
+        return self.difference(self.chosen)
 
     def difference(self, option: Option) -> Amount:
         """The requests of the blend minus the current requests; 0 if the blend decides nothing."""
@@ -121,38 +158,90 @@ class Report(NamedTuple):
 
     at: dt.datetime
     prices: Prices
-    vpa_weight: int
     inventory: Inventory
     rows: Sequence[Row]
+    by: Sequence[str] = ()
+    """The levels of the groups: `namespace`, `kind`, or keys of labels."""
 
     @property
     def now(self) -> Amount:
         """The current requests of all workloads with a recommender."""
-        return _sum(row.now.total for row in self.rows)
+        return sum_of(row.now.total for row in self.rows)
 
     def difference(self, blend: Blend) -> Amount:
         """The difference between their requests with a blend and now."""
-        return _sum(
+        return sum_of(
             row.difference(option) for row in self.rows for option in row.options if option.blend == blend
         )
 
 
 def report(
-    inventory: Inventory, now: dt.datetime, settings: Settings, prices: Prices, vpa_weight: int
+    inventory: Inventory, now: dt.datetime, settings: Settings, prices: Prices, by: Sequence[str] = ()
 ) -> Report:
-    """Decide about every workload, as of `now`; `vpa_weight` is the weight of drafts, in percent."""
-    rows = [_row(subject, now, settings) for subject in inventory.subjects]
+    """Decide about every workload, as of `now`; `by` are the levels of the groups."""
+    rows = [
+        _row(subject, now, settings)._replace(values=_values(subject.workload, by, inventory.around))
+        for subject in inventory.subjects
+    ]
     rows.sort(key=lambda row: -row.largest(prices))
-    return Report(now, prices, vpa_weight, inventory, rows)
+    return Report(now, prices, inventory, rows, by)
+
+
+def _values(workload: Workload, by: Sequence[str], around: Surroundings) -> tuple[str, ...]:
+    """The workload's value of each level; empty without such a label. A workload's label counts before its
+    namespace's."""
+    meta = workload.metadata
+    fixed = dict(zip(FIXED, (meta.namespace, workload.kind), strict=True))
+    known = {**around.labels.get(meta.namespace, {}), **meta.labels, **fixed}
+    return tuple(known.get(level, "") for level in by)
 
 
 def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
     observations = [observe(candidate.objects, now, settings) for candidate in subject.candidates]
     decisions = [decide(observation) for observation in observations]
     options = [_option(*inputs) for inputs in zip(subject.candidates, observations, decisions, strict=True)]
+    facts = Facts(subject, observations[0], decisions)
+    history = history_of(facts)
     return Row(
-        subject, size_of(subject.workload), options, list(risks(Facts(subject, observations[0], decisions)))
+        subject,
+        size_of(subject.workload),
+        options,
+        list(risks(facts)),
+        _used(facts),
+        sum(
+            status.restart_count
+            for pod in subject.candidates[0].objects.pods
+            for status in pod.status.container_statuses
+        ),
+        _basis(facts, history),
+        history,
     )
+
+
+def _used(facts: Facts) -> Used:
+    """The usage of all pods: from the metrics API, or else the HPA's average usage times its pods."""
+    known = total(facts.subject.usage)
+    hpa = facts.hpa
+    status = HpaStatusRead() if hpa is None else hpa.status
+    for source in (metric.resource for metric in status.current_metrics or ()):
+        if source is None or source.current.average_value is None:
+            continue
+        for resource in RESOURCES:
+            if source.name == resource and resource not in known:
+                with suppress(QuantityError):
+                    average = parse_resource(resource, source.current.average_value)
+                    known[resource] = average * status.current_replicas
+    return Used(known.get("cpu"), known.get("memory"))
+
+
+def _basis(facts: Facts, history: dt.timedelta | None) -> Basis:
+    active = {entry.type for entry in facts.decisions[0].status.conditions if entry.status == "True"}
+    active &= {"HpaActive", "VpaActive"}
+    if "VpaActive" in active and history is not None and not facts.subject.is_estimated:
+        if history < DAY:
+            return "YoungHistory"
+        return "Mixed" if "HpaActive" in active else "History"
+    return "Snapshot" if active else "None"
 
 
 def _option(candidate: BlendInput, observation: Observation, decision: Decision) -> Option:
@@ -165,8 +254,9 @@ def _option(candidate: BlendInput, observation: Observation, decision: Decision)
     return Option(candidate.blend, candidate.is_own, size, why)
 
 
-def _sum(amounts: Iterable[Amount]) -> Amount:
-    total = Amount()
+def sum_of(amounts: Iterable[Amount]) -> Amount:
+    """The sum of all amounts."""
+    result = Amount()
     for summand in amounts:
-        total = total.plus(summand)
-    return total
+        result = result.plus(summand)
+    return result

@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.prices import Prices
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.api.values.text import names, printable
 from hvpa.api.values.timestamp import format_timestamp
+from hvpa_lab.report.groups import Sums, groups, named, sums
 from hvpa_lab.report.inventory import BLENDS, Inventory, Subject
+from hvpa_lab.report.risks import human
 from hvpa_lab.report.rows import HOURS_PER_MONTH, Amount, Report, Row
 
 WIDTH: Final = 100
@@ -23,16 +27,29 @@ _GROUPS: Final = ((1, ""), (2, "each pod"), (3, "all pods"), (3, "difference to 
 """Headings above the columns after the label: number of columns, and text."""
 _NAMES: Final = ("pods", "cores", "GiB", "cores", "GiB", "per month", "cores", "GiB", "per month")
 _INDENT: Final = "  "
+_GROUP_COLUMNS: Final = (13, 5, 7, 8, 4, 4, 7, 8, 10, 10, 8, 5)
+"""Widths: label, workloads, requested cores and GiB, used percent of both, cores and GiB with Hvpas, saving, the sure
+part of it, restarts, and workloads with risks."""
+_GROUP_TOPS: Final = ((1, ""), (2, "now"), (2, "used"), (2, "with Hvpas"), (2, "saving"))
+_GROUP_NAMES: Final = (
+    "count", "cores", "GiB", "cpu", "mem", "cores", "GiB", "per month", "sure", "restarts", "risks",
+)  # fmt: skip
 
 
-def to_text(report: Report) -> str:
-    """The whole report, without a final line break.
+def to_text(report: Report, top: int | None = None) -> str:
+    """The report without a final line break: all groups, and the first `top` workloads (None: all).
 
     Text from other clients can't break a line or move the terminal's cursor.
     """
-    blocks = [_head(report)]
+    blocks = [
+        _head(report),
+        [line for note in report.inventory.around.notes for line in _wrapped(note, "", "")],
+    ]
     if report.rows:
-        blocks += [_heading(), *(_block(row, report.prices) for row in report.rows), _totals(report)]
+        shown = report.rows[:top]
+        blocks.append(_groups(report))
+        blocks.append(_shown(report, len(shown)))
+        blocks += [_heading(), *(_block(row, report.prices) for row in shown), _totals(report)]
     blocks.append(_rest(report.inventory))
     return "\n\n".join("\n".join(printable(line) for line in block) for block in blocks if block)
 
@@ -44,14 +61,68 @@ def _head(report: Report) -> list[str]:
         "changed.",
         "Additive: the next step towards the recommendations of HPA and VPA; more steps follow. Trajectory: the "
         "final replicas and requests for the demand of now and of the last day.",
-        f"Without an Hvpa: vertical weight {report.vpa_weight} if there are an HPA and a VPA (--vpa-weight), "
-        "within their limits; without a VPA only replicas are scaled, without an HPA only requests.",
+        f"Without an Hvpa: vertical weight {report.inventory.vpa_weight} if there are an HPA and a VPA (--vpa-weight), "
+        "within their limits; without an HPA only requests are scaled; without a VPA requests are estimated from the "
+        "usage of now, or unchanged if it is unknown.",
         "Figures apply to this instant: a cost per month assumes that these sizes stay for a month. They differ "
         "at other times of the day; hvpa init and hvpa simulate cover whole days.",
         f"A month has {HOURS_PER_MONTH} hours; a core-hour costs {prices.cpu:g}, a GiB-hour {prices.memory:g} "
-        "(flags --cpu-price and --memory-price).",
+        "(flags --prices, --cpu-price and --memory-price)."
+        + (f" Currency: {prices.currency}." if prices.currency else ""),
     ]
     return [line for paragraph in lines for line in _wrapped(paragraph, "", "")]
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+def _groups(report: Report) -> list[str]:
+    """A line per group, with its subgroups below it, and a line for all workloads."""
+    if not report.by:
+        return []
+    lines = _wrapped(
+        f"By {', '.join(report.by)}. With Hvpas: the size of the workload's own Hvpa, else Trajectory's; count: "
+        "workloads; sure: the part of the saving that rests on at least a day of VPA history alone (the rest is a "
+        "snapshot of this instant); risks: workloads with a risk.",
+        "",
+        "",
+    )
+    lines += ["", _tops(_GROUP_TOPS, _GROUP_COLUMNS), _group_line("", _GROUP_NAMES)]
+    for group in groups(report):
+        label = f"{_INDENT * (len(group.values) - 1)}{named(group.values[-1])}"
+        lines += _group_lines(label, group.sums, report.prices)
+    return [*lines, *_group_lines("all", sums(report.rows), report.prices)]
+
+
+def _group_lines(label: str, figures: Sums, prices: Prices) -> list[str]:
+    shares = ["?" if share is None else f"{share}%" for share in figures.shares()]
+    cells = [
+        f"{figures.workloads}",
+        *_coarse(figures.requested),
+        *shares,
+        *_coarse(figures.recommended),
+        f"{figures.saving(prices):,.2f}",
+        f"{figures.sure_saving(prices):,.2f}",
+        f"{figures.restarts}",
+        f"{figures.with_risks}",
+    ]
+    if len(label) <= _GROUP_COLUMNS[0]:
+        return [_group_line(label, cells)]
+    return [label, _group_line("", cells)]
+
+
+def _coarse(amount: Amount) -> list[str]:
+    return [f"{amount.cores:,.1f}", f"{amount.gib:,.1f}"]
+
+
+def _group_line(label: str, cells: Sequence[str]) -> str:
+    return _columns(label, cells, _GROUP_COLUMNS)
+
+
+def _shown(report: Report, shown: int) -> list[str]:
+    count = len(report.rows)
+    if shown == count:
+        return []
+    text = f"The {shown} of {count} workloads with the largest difference in cost (--top all shows all):"
+    return _wrapped(text, "", "")
 
 
 # --- a workload -----------------------------------------------------------------------------------------------------
@@ -65,9 +136,18 @@ def _block(row: Row, prices: Prices) -> list[str]:
             continue
         cells = [str(option.size.replicas), *_figures(option.size.pod), *_figures(option.size.total, prices)]
         lines.append(_line(option.blend, [*cells, *_differences(row.difference(option), prices)]))
+    lines += _wrapped(_facts(row), _INDENT, "      ")
     for risk in row.risks:
         lines += _wrapped(f"! {risk.reason}: {risk.message}", _INDENT, "      ")
     return lines
+
+
+def _facts(row: Row) -> str:
+    """Usage, restarts and basis in words."""
+    amounts = zip(RESOURCES, row.used, strict=True)
+    used = [human(resource, amount) for resource, amount in amounts if amount is not None]
+    history = f", VPA for {readable_duration(row.history)}" if row.history is not None else ""
+    return f"used: {', '.join(used) or 'unknown'}; restarts: {row.restarts}; basis: {row.basis}{history}"
 
 
 def _title(subject: Subject) -> str:
@@ -75,6 +155,8 @@ def _title(subject: Subject) -> str:
     parts = [_hvpa(hvpa) for hvpa in subject.hvpas]
     parts += [f"HPA {hpa.metadata.name}" for hpa in subject.hpas]
     parts += [f"VPA {vpa.metadata.name}" for vpa in subject.vpas]
+    if subject.is_estimated:
+        parts.append("no VPA: requests estimated from the usage of now")
     return f"{subject.workload.kind} {meta.namespace}/{meta.name} ({', '.join(parts)})"
 
 
@@ -86,12 +168,17 @@ def _hvpa(hvpa: HvpaObject) -> str:
 
 
 def _heading() -> list[str]:
+    return [_INDENT + _tops(_GROUPS, _COLUMNS), _line("", _NAMES)]
+
+
+def _tops(tops: Sequence[tuple[int, str]], widths: Sequence[int]) -> str:
+    """Headings above columns: the number of columns, and the text, of each."""
     rooms, first = [], 1
-    for count, name in _GROUPS:
-        room = sum(_COLUMNS[first : first + count]) + count - 1
+    for count, name in tops:
+        room = sum(widths[first : first + count]) + count - 1
         rooms.append(f" {name} ".center(room - 1, "-").rjust(room) if name else " " * room)
         first += count
-    return [f"{_INDENT}{' ' * _COLUMNS[0]} {' '.join(rooms)}".rstrip(), _line("", _NAMES)]
+    return f"{' ' * widths[0]} {' '.join(rooms)}".rstrip()
 
 
 def _figures(amount: Amount, prices: Prices | None = None) -> list[str]:
@@ -110,8 +197,12 @@ def _signed(value: float) -> str:
 
 
 def _line(label: str, cells: Sequence[str]) -> str:
-    padded = [f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS[1:], strict=False)]
-    return f"{_INDENT}{' '.join([f'{label:<{_COLUMNS[0]}}', *padded])}".rstrip()
+    return _INDENT + _columns(label, cells, _COLUMNS)
+
+
+def _columns(label: str, cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=False)]
+    return " ".join([f"{label:<{widths[0]}}", *padded]).rstrip()
 
 
 # --- totals ---------------------------------------------------------------------------------------------------------

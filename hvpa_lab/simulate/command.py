@@ -76,6 +76,7 @@ def main(args: argparse.Namespace) -> int:
     if args.html is not None:
         laboratory.require("--html", "jinja2")
         refuse_unwritable("--html", args.html)
+    prices = prices_of(args)
     quiet()
     try:
         run = plan(args.scenarios, args.seed, args.policy)
@@ -88,7 +89,7 @@ def main(args: argparse.Namespace) -> int:
             results = simulate_all(run, args.jobs, progress)
     except (ScenarioError, SimulationError) as error:
         raise CommandError(str(error)) from error
-    compared = [compare(result, prices_of(args), args.baseline) for result in results]
+    compared = [compare(result, prices, args.baseline) for result in results]
     if args.html is not None:
         from hvpa_lab.simulate.report.page import to_html  # takes longer to import than the rest
 

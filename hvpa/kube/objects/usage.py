@@ -27,13 +27,25 @@ class _Container(msgspec.Struct):
     usage: dict[str, str] = {}
 
 
-class _PodMetrics(msgspec.Struct):
+class PodMetrics(msgspec.Struct):
+    """The usage of a pod."""
+
     metadata: Meta
     containers: list[_Container] = []
 
+    def used(self) -> dict[str, dict[Resource, int]]:
+        """Millicores and bytes by container; unknown values are omitted."""
+        by_container: dict[str, dict[Resource, int]] = {}
+        for container in self.containers:
+            used = by_container[container.name] = {}
+            for resource in RESOURCES:
+                with suppress(KeyError, QuantityError):
+                    used[resource] = parse_resource(resource, container.usage[resource])
+        return by_container
+
 
 class _PodMetricsList(msgspec.Struct):
-    items: list[_PodMetrics] = []
+    items: list[PodMetrics] = []
 
 
 _decode = msgspec.json.Decoder(_PodMetricsList).decode
@@ -48,11 +60,8 @@ async def read_usage(transport: Transport, namespace: str, selector: str) -> Usa
     response = await transport.request(
         "GET", path, {"labelSelector": selector}, None, METRICS_TIMEOUT, "list"
     )
-    used_by_container: dict[tuple[str, str], dict[Resource, int]] = {}
-    for pod in decoded(_decode, response, "the list of pods' metrics").items:
-        for container in pod.containers:
-            used = used_by_container[pod.metadata.name, container.name] = {}
-            for resource in RESOURCES:
-                with suppress(KeyError, QuantityError):
-                    used[resource] = parse_resource(resource, container.usage[resource])
-    return used_by_container
+    return {
+        (pod.metadata.name, container): used
+        for pod in decoded(_decode, response, "the list of pods' metrics").items
+        for container, used in pod.used().items()
+    }

@@ -41,6 +41,7 @@ def to_html(comparisons: Sequence[Comparison]) -> str:
     return render(
         "hvpa_lab.simulate.report",
         title=f"{title} – hvpa simulate",
+        tables=True,
         data={"scenarios": [_data(comparison, limit) for comparison in comparisons]},
         scenarios=[_scenario(comparison, listed) for comparison in comparisons],
         verdict=_groups(VERDICT),

@@ -221,9 +221,14 @@ def test_troubleshooting(shop: Shells) -> None:
 
 
 def test_report(shop: Shells) -> None:
-    """Of this namespace, by its name, of all, and from a file: each has the same rows of the workload."""
-    for text in map(shop.run, lines(REPORT)):
-        assert re.search(rf"^Deployment {SHOP}/web \(.*VPA web\)\n  now +2 ", text, re.MULTILINE), text
+    """Of this namespace, by its name, of all, as CSV, and from a file: each has the same rows of the workload."""
+    for command in lines(REPORT):
+        row = rf"^Deployment {SHOP}/web \(.*VPA web\)\n  now +2 "
+        if "csv" in command:
+            row = rf"^{SHOP},Deployment,web,"
+        text = shop.run(command)
+        assert re.search(row, text, re.MULTILINE), text
+    assert f"{SHOP}/web" in (shop.place / "report.html").read_text()
 
 
 def test_init(cluster: ControlPlane, api: KubeApi, namespace: str, tmp_path: Path) -> None:

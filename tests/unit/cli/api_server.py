@@ -29,6 +29,8 @@ HELD = {
     "DaemonSet": "daemonsets",
     "ReplicaSet": "replicasets",
     "Rollout": "rollouts",
+    "PodMetrics": "podmetrics",
+    "Namespace": "namespaces",
 }
 """What the server can hold."""
 
@@ -103,9 +105,7 @@ class Api:
         parts = path.strip("/").split("/")
         if parts[-1] not in HELD.values() and "namespaces" not in parts:
             return self.discovery(path)
-        namespace, plural, *name = (
-            parts[parts.index("namespaces") + 1 :] if "namespaces" in parts else ("", parts[-1])
-        )
+        namespace, plural, *name = _address(parts)
         self.asked.append((plural, "get" if name else "list"))
         if plural in self.fail:
             status = {"kind": "Status", "code": self.fail[plural], "message": f"no {plural} for you"}
@@ -172,6 +172,21 @@ class Api:
             key: value for key, value in annotations.items() if value is not None
         }
         return 200, json.dumps(hvpa).encode()
+
+
+def _address(parts: list[str]) -> list[str]:
+    """Namespace, plural and, for an object, name in a path. The metrics API's `pods` are `podmetrics`."""
+    *_, last = parts
+    if "namespaces" not in parts[:-2]:
+        return ["", "namespaces", last] if "namespaces" in parts[:-1] else ["", _plural(parts)]
+    namespace, *_ = rest = parts[parts.index("namespaces") + 1 :]
+    return [namespace, _plural(parts), *rest[2:]]
+
+
+def _plural(parts: list[str]) -> str:
+    if "metrics.k8s.io" in parts:
+        return "podmetrics"
+    return parts[parts.index("namespaces") + 2] if "namespaces" in parts[:-2] else parts[-1]
 
 
 class Responder(BaseHTTPRequestHandler):

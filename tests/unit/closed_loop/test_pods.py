@@ -75,8 +75,8 @@ def test_sizes_do_not_run_away_either(weight: int, place: Place, base: int) -> N
 
 
 def test_requests_of_the_pods_themselves_hold_whatever_the_app_requests() -> None:
-    """Pods of 2 cores, half of them in use by an app that requests 500m. It grows once, and the pod by as much: the rest
-    of the pod's request belongs to nobody that HVPA knows of, and stays."""
+    """Pods of 2 cores, half of them in use by an app that requests 500m. It grows once, and the pod by as much: the
+    rest of the pod's request belongs to nobody that HVPA knows of, and stays."""
     loop = run(APP, weight=50, whole={"cpu": "2"}, load=4000)
     assert [write.replicas for write in loop.writes] == [(4, 4)], loop.writes
     assert loop.request("app") == 1015

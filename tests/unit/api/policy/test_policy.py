@@ -175,6 +175,8 @@ def test_the_schemas_are_structural_described_and_bounded(kind: PolicyKind) -> N
 # --- a manifest ------------------------------------------------------------------------------------------------------
 def manifest(kind: str, **spec: object) -> Json:
     body = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": kind, "metadata": {"name": "a"}}
+    if kind == "ClusterHvpaPolicy":
+        spec["namespaces"] = {"names": ["shop"]}
     return {**body, "spec": {"template": TEMPLATE, **spec}}
 
 

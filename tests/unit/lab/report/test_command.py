@@ -40,7 +40,7 @@ def test_the_page_in_docs_shows_this_table() -> None:
 @pytest.mark.parametrize("name", ["gardener.yaml", "trajectory.yaml"])
 def test_a_report_follows_the_schema_and_the_default_prices(shell: Shell, name: str) -> None:
     prices = reported(shell, load(name))["prices"]
-    assert prices == {"coreHour": 0.031611, "gibHour": 0.004237, "hoursPerMonth": 730}
+    assert prices == {"coreHour": 0.031611, "gibHour": 0.004237, "hoursPerMonth": 730, "currency": ""}
 
 
 def test_what_others_wrote_moves_no_cursor(shell: Shell, shop: list[Doc]) -> None:
@@ -159,7 +159,7 @@ def test_money_is_requests_at_the_prices_that_are_given(shell: Shell, shop: list
     web = of(report, "web")
     # 6 pods of 500m and 1Gi: 730 x (3 x 0.03 + 6 x 0.004)
     assert web["current"]["total"] == {"cores": 3.0, "memoryGib": 6.0, "costPerMonth": 83.22}
-    assert report["prices"] == {"coreHour": 0.03, "gibHour": 0.004, "hoursPerMonth": 730}
+    assert report["prices"] == {"coreHour": 0.03, "gibHour": 0.004, "hoursPerMonth": 730, "currency": ""}
     for blend in ("Additive", "Trajectory"):
         difference = web["blends"][blend]["difference"]["costPerMonth"]
         total = web["blends"][blend]["recommended"]["total"]["costPerMonth"]

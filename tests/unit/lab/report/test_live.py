@@ -28,7 +28,7 @@ def test_the_live_objects_are_reported_as_files_are(
     assert (ran.code, ran.err) == (0, "")
     assert ran.json == reported(shell, shop)
     assert "RecommendationStale" in ran.out
-    lists = [(plural, "list") for plural in PLURALS.values()]
+    lists = [(plural, "list") for plural in (*PLURALS.values(), "podmetrics")]
     scale = [("/apis/argoproj.io/v1alpha1", "discovery"), ("rollouts", "get")]
     assert sorted(api.asked) == sorted([*lists, *scale, ("/api/v1", "discovery")])
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from array import array
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,72 +18,12 @@ from hvpa_lab.simulate.model import SimulationEvent
 from hvpa_lab.simulate.report import page
 from hvpa_lab.simulate.report.compare import compare
 from hvpa_lab.simulate.report.page import LISTED, MOST, to_html
+from tests.unit.lab.pages import Read, check_loads_nothing
 from tests.unit.lab.simulate.report.results import PRICES, busy, compared, policy, result, series
-
-LOADING = {
-    "src",
-    "srcset",
-    "href",
-    "action",
-    "formaction",
-    "data",
-    "poster",
-    "background",
-    "xlink:href",
-    "ping",
-}
-"""Attributes by which an element loads or leads somewhere."""
-
-
-class Read(HTMLParser):
-    """A page as a browser reads it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[tuple[str, str]] = []
-        self._open = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        self._open = tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append((self._open, data))
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of all elements of a kind."""
-        return [attributes for name, attributes in self.elements if name == tag]
-
-    @property
-    def shape(self) -> list[str]:
-        """The elements without their contents."""
-        return [f"{tag} {' '.join(sorted(attributes))}" for tag, attributes in self.elements]
-
-    @property
-    def data(self) -> Any:
-        """What the plots are drawn from."""
-        (text,) = [text for tag, text in self.texts if tag == "script" and text.startswith('{"scenarios"')]
-        return json.loads(text)
-
-    @property
-    def words(self) -> str:
-        """What is read without the plots."""
-        return " ".join(text for tag, text in self.texts if tag not in ("script", "style"))
 
 
 def test_a_page_needs_nothing_else() -> None:
-    read = Read(to_html([compared(), compared()]))
-    for tag, attributes in read.elements:
-        for name in LOADING & attributes.keys():
-            assert (tag, name) == ("a", "href"), f"{tag} {name}"
-            assert str(attributes[name]).startswith("#")
-        assert not any(name.startswith("on") for name in attributes)
-    assert not {"link", "iframe", "img", "object", "embed", "base"} & {tag for tag, _ in read.elements}
-    styles = " ".join(text for tag, text in read.texts if tag == "style")
-    assert not re.search(r"url\(|@import|@font-face|//", styles)
+    check_loads_nothing(Read(to_html([compared(), compared()])))
 
 
 def test_the_policy_lets_only_the_pages_own_scripts_run() -> None:
