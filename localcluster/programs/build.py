@@ -2,7 +2,7 @@
 their versions are in `localcluster/programs/modules/*/go.mod`; `controlplane.py` starts the programs. It also builds
 our own programs next to those files, which replay scenarios through the code of the real recommenders and the real VPA
 updater (`tests/recorded`), API servers of other versions (`tests/e2e/compat`), Helm (`tests/e2e/chart`), Prometheus
-(`localcluster/prometheus.py`), and KEDA (`localcluster/keda.py`)."""
+(`localcluster/prometheus.py`), KEDA (`localcluster/keda.py`), and crane (`tools/publish.py`)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ __all__ = [
     "Programs",
     "build",
     "build_apiserver",
+    "build_crane",
     "build_helm",
     "build_keda",
     "build_node",
@@ -145,6 +146,8 @@ _GROUPS = {
     "updater-replay": _Group("addons", {"updater-replay": "./updater-replay"}, sources="updater-replay"),
     # Only for the tests of the chart. Needs newer modules than "core", so hardly any compiled package is shared.
     "helm": _Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}),
+    # Pushes releases to registries; its own registry is for tests of that.
+    "crane": _Group("crane", {"crane": "github.com/google/go-containerregistry/cmd/crane"}, cgo=False),
     # For tests of rules, the dashboard and the readers of a history; without the web page, and without the discovery of
     # targets in clouds, which is a sixth of all packages.
     "prometheus": _Group(
@@ -270,6 +273,11 @@ def node_needs_compiler() -> bool:
 def build_vpa(*, report: Report = to_stderr) -> Programs:
     """Build the programs `vpa-updater` and `vpa-webhook` if they are not in the cache yet. Raises `BuildError`."""
     return _build(("vpa",), lambda _: True, report)
+
+
+def build_crane(*, report: Report = to_stderr) -> Path:
+    """Build the program `crane` if it is not in the cache yet. Raises `BuildError`."""
+    return _build(("crane",), lambda _: True, report)["crane"]
 
 
 def build_helm(*, report: Report = to_stderr) -> Path:

@@ -53,6 +53,7 @@ def changed(before: dict[str, str]) -> set[str]:
         ("addons/vpa-webhook/main.go", {"vpa"}),
         ("addons/go.mod", {"addons", "updater-replay", "vpa", "vpa-replay"}),
         ("apiserver-1.30/go.sum", {"apiserver-1.30"}),
+        ("crane/go.sum", {"crane"}),
         ("helm/go.mod", {"helm"}),
         ("prometheus/go.sum", {"prometheus"}),
         ("monitoring-crds/go.mod", {"monitoring-crds"}),
