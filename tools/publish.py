@@ -26,8 +26,9 @@ from tools.release import CHECKSUMS
 REGISTRY: Final = re.compile(
     r"(?P<host>[a-z0-9][a-z0-9.-]*)(?P<port>:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 )
-ABSENT: Final = re.compile(r"MANIFEST_UNKNOWN|NAME_UNKNOWN|NOT_FOUND|404|DENIED|UNAUTHORIZED")
-"""Answers of registries about what is not there; some refuse to answer about a repository that does not exist."""
+ABSENT: Final = re.compile(r"MANIFEST_UNKNOWN|NAME_UNKNOWN|NOT_FOUND|DENIED|UNAUTHORIZED|status code 40[134]")
+"""Answers of registries about what is not there. Some refuse to answer about a repository that does not exist; if the
+user may not push either, the push says so."""
 SECONDS: Final = 600
 """Limit of one call of crane."""
 
@@ -83,12 +84,14 @@ def artefacts(folder: Path, registry: str) -> list[Artefact]:
     """Return the files to push, the image first. Raises PublishError if the release is incomplete, changed, or made
     for another registry."""
     names = _verified(folder, registry)
-    (version,) = {found[1] for name in names if (found := re.fullmatch(rf"{PROJECT}-(.+)\.tgz", name))}
-    images = [
-        name for name in names if name.startswith(f"{PROJECT}-{version}-image-") and name.endswith(".tar")
-    ]
-    if len(images) != 1:
-        raise PublishError(f"{folder} has no image: run make release without --without-image")
+    charts = [found for name in names if (found := re.fullmatch(rf"{PROJECT}-(.+)-chart\.tar", name))]
+    images = [name for name in names if re.fullmatch(rf"{PROJECT}-.+-image-[a-z0-9]+\.tar", name)]
+    if len(charts) != 1 or len(images) != 1:
+        raise PublishError(
+            f"{folder} needs one chart and one image, and has {len(charts)} and {len(images)}: "
+            f"run make release REGISTRY={registry}"
+        )
+    version = charts[0][1]
     image = Artefact(folder / images[0], f"{registry}/{PROJECT}:{version}")
     called = _entry(image.path)["annotations"]["io.containerd.image.name"]
     if called != oci.full_name(image.name):
@@ -98,7 +101,7 @@ def artefacts(folder: Path, registry: str) -> list[Artefact]:
         )
     return [
         image,
-        Artefact(folder / f"{PROJECT}-{version}-chart.tar", f"{registry}/charts/{PROJECT}:{version}"),
+        Artefact(folder / charts[0][0], f"{registry}/charts/{PROJECT}:{version}"),
     ]
 
 

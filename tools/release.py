@@ -21,6 +21,7 @@ import yaml
 
 from localcluster import oci
 from localcluster.programs.build import BuildError, build
+from tools import operatorhub
 from tools.archive import unpack
 from tools.dependencies import sbom
 from tools.dependencies.lockfile import PROJECT, ROOT, read_project
@@ -78,10 +79,12 @@ def release(
         source = Path(folder)
         with tarfile.open(fileobj=io.BytesIO(run("git", "archive", "HEAD", cwd=root))) as archive:
             unpack(archive, source)
+        manifests = _manifests(source, kubectl, version, image)
         files = {
             **_charts(source / "charts" / PROJECT, image, version, epoch),
             f"{PROJECT}-{version}.cdx.json": sbom.render(source).encode(),
-            **_manifests(source, kubectl, version, image),
+            **manifests,
+            f"{PROJECT}-{version}-bundle.tgz": _bundle(source, manifests, image, version, epoch),
             **distributions(source, epoch),
             **(_image(source, image, version, epoch) if with_image else {}),
         }
@@ -154,6 +157,17 @@ def _charts(folder: Path, image: str, version: str, epoch: int) -> dict[str, byt
             f"{PROJECT}-{version}.tgz": package,
             f"{PROJECT}-{version}-chart.tar": archive.read_bytes(),
         }
+
+
+def _bundle(source: Path, manifests: Mapping[str, bytes], image: str, version: str, epoch: int) -> bytes:
+    """Return the bundle for OperatorHub."""
+    rendered = manifests[f"{PROJECT}-{version}-{operatorhub.OVERLAY}.yaml"].decode()
+    sample = (source / "config/samples/web.yaml").read_text()
+    chart = yaml.safe_load((source / "charts" / PROJECT / "Chart.yaml").read_text())
+    oldest = re.fullmatch(r">=(\d+\.\d+\.\d+)-0", chart["kubeVersion"])
+    if oldest is None:
+        raise ReleaseError(f"Chart.yaml: kubeVersion {chart['kubeVersion']} is not like >=1.30.0-0")
+    return tar_gz(operatorhub.bundle(rendered, sample, image, version, oldest[1], epoch), epoch)
 
 
 def _image(source: Path, image: str, version: str, epoch: int) -> dict[str, bytes]:

@@ -2,7 +2,8 @@
 their versions are in `localcluster/programs/modules/*/go.mod`; `controlplane.py` starts the programs. It also builds
 our own programs next to those files, which replay scenarios through the code of the real recommenders and the real VPA
 updater (`tests/recorded`), API servers of other versions (`tests/e2e/compat`), Helm (`tests/e2e/chart`), Prometheus
-(`localcluster/prometheus.py`), KEDA (`localcluster/keda.py`), and crane (`tools/publish.py`)."""
+(`localcluster/prometheus.py`), KEDA (`localcluster/keda.py`), crane (`tools/publish.py`), and the validator of
+bundles (`tools/operatorhub.py`)."""
 
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ __all__ = [
     "build_helm",
     "build_keda",
     "build_node",
+    "build_operator_verify",
     "build_prometheus",
     "build_replays",
     "build_tools",
@@ -148,6 +150,12 @@ _GROUPS = {
     "helm": _Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}),
     # Pushes releases to registries; its own registry is for tests of that.
     "crane": _Group("crane", {"crane": "github.com/google/go-containerregistry/cmd/crane"}, cgo=False),
+    # OperatorHub's validator, for tests of the bundle.
+    "operator-verify": _Group(
+        "operator-verify",
+        {"operator-verify": "github.com/operator-framework/api/cmd/operator-verify"},
+        cgo=False,
+    ),
     # For tests of rules, the dashboard and the readers of a history; without the web page, and without the discovery of
     # targets in clouds, which is a sixth of all packages.
     "prometheus": _Group(
@@ -283,6 +291,11 @@ def build_crane(*, report: Report = to_stderr) -> Path:
 def build_helm(*, report: Report = to_stderr) -> Path:
     """Build the program `helm` if it is not in the cache yet. Raises `BuildError`."""
     return _build(("helm",), lambda _: True, report)["helm"]
+
+
+def build_operator_verify(*, report: Report = to_stderr) -> Path:
+    """Build the program `operator-verify` if it is not in the cache yet. Raises `BuildError`."""
+    return _build(("operator-verify",), lambda _: True, report)["operator-verify"]
 
 
 def build_prometheus(*, report: Report = to_stderr) -> Programs:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import pytest
 import yaml
@@ -195,6 +198,75 @@ def test_a_registry_that_is_not_there_is_named(published: Published, tmp_path: P
     assert "connection refused" in done.stderr
 
 
+class Guarded(BaseHTTPRequestHandler):
+    """A registry that knows one user, who may not push."""
+
+    seen: ClassVar[list[str]] = []
+    """Who has sent a request: the header of each."""
+
+    def _answer(self) -> None:
+        user = self.headers.get("Authorization", "")
+        self.seen.append(user)
+        known = user == f"Basic {base64.b64encode(b'you:secret').decode()}"
+        if known and self.path == "/v2/":
+            self._send(200, "OK")
+        elif known:
+            missing = self.command in ("GET", "HEAD")
+            self._send(*((404, "NAME_UNKNOWN") if missing else (403, "DENIED")))
+        else:
+            self._send(401, "UNAUTHORIZED")
+
+    def _send(self, status: int, code: str) -> None:
+        body = json.dumps({"errors": [{"code": code, "message": f"the registry says {code}"}]}).encode()
+        self.send_response(status)
+        self.send_header("WWW-Authenticate", 'Basic realm="test"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_HEAD = do_POST = do_PUT = _answer
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def guarded() -> Iterator[int]:
+    """The port of such a registry."""
+    Guarded.seen.clear()
+    with ThreadingHTTPServer(("127.0.0.1", free_port()), Guarded) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(("password", "code"), [("secret", "DENIED"), ("wrong", "UNAUTHORIZED")])
+def test_the_credentials_of_docker_login_are_sent_and_a_refusal_is_reported(
+    published: Published,
+    guarded: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    password: str,
+    code: str,
+) -> None:
+    registry = f"127.0.0.1:{guarded}/you"
+    folder = changed_for(published, registry, tmp_path)
+    login = base64.b64encode(f"you:{password}".encode()).decode()
+    (tmp_path / "config.json").write_text(json.dumps({"auths": {f"127.0.0.1:{guarded}": {"auth": login}}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    done = publish(folder, registry)
+    assert done.returncode == 1
+    assert f"publish: {registry}/hvpa:{VERSION}: " in done.stderr
+    assert f"{code}: the registry says {code}" in done.stderr
+    assert f"Basic {login}" in Guarded.seen
+    assert password not in done.stderr
+
+
 def test_a_changed_file_is_not_published(published: Published, tmp_path: Path) -> None:
     folder = shutil.copytree(published.folder, tmp_path / "copy")
     (folder / CHART_FILE).write_bytes(b"changed")
@@ -209,7 +281,7 @@ def test_a_release_without_an_image_is_not_published(published: Published, tmp_p
     (folder / CHECKSUMS).write_text("".join(line for line in sums if IMAGE_FILE not in line))
     done = publish(folder, published.registry)
     assert done.returncode == 1
-    assert "has no image" in done.stderr
+    assert "needs one chart and one image, and has 1 and 0" in done.stderr
 
 
 def test_a_folder_without_a_release_is_named(tmp_path: Path, registry: str) -> None:

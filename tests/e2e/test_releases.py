@@ -76,6 +76,7 @@ def test_two_folders_give_the_same_bytes(releases: Releases) -> None:
         f"hvpa-{VERSION}-py3-none-any.whl",
         f"hvpa-{VERSION}.tar.gz",
         f"hvpa-{VERSION}.tgz",
+        f"hvpa-{VERSION}-bundle.tgz",
         f"hvpa-{VERSION}-chart.tar",
         f"hvpa-{VERSION}.cdx.json",
         *images(releases),
@@ -125,7 +126,7 @@ def test_the_source_distribution_gives_the_same_wheel(releases: Releases, tmp_pa
 def test_helm_takes_the_package_for_the_chart_that_it_is_made_of(
     releases: Releases, helm: Path, tmp_path: Path
 ) -> None:
-    package = releases.file(tmp_path, ".tgz")
+    package = releases.file(tmp_path, f"hvpa-{VERSION}.tgz")
     cluster = f"--kube-version={kubernetes_version()}"
     succeed(helm, "lint", "--strict", cluster, package)
     about = yaml.safe_load(succeed(helm, "show", "chart", package))
@@ -153,7 +154,7 @@ def test_the_manifests_and_the_chart_can_have_another_image(
         ).items()
         if content != releases.first[name]
     }
-    charts = {f"hvpa-{VERSION}.tgz", f"hvpa-{VERSION}-chart.tar"}
+    charts = {f"hvpa-{VERSION}{suffix}" for suffix in (".tgz", "-chart.tar", "-bundle.tgz")}
     assert changed.keys() >= {f"hvpa-{VERSION}-default.yaml", CHECKSUMS, *charts}
     for name in changed.keys() - {CHECKSUMS, *charts}:
         text = changed[name].decode()
@@ -186,3 +187,43 @@ def test_the_checksums_can_be_signed(releases: Releases, tmp_path: Path) -> None
     done = subprocess.run(["sh", "-c", VERIFY], cwd=out, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "incorrect signature" in (done.stderr + done.stdout)
+
+
+@pytest.fixture
+def bundle(releases: Releases, tmp_path: Path) -> Path:
+    """The folder of the bundle for OperatorHub."""
+    run("tar", "xzf", str(releases.file(tmp_path, "-bundle.tgz")), cwd=tmp_path)
+    return tmp_path / "hvpa" / VERSION
+
+
+def complaints(operator_verify: Path, bundle: Path) -> str:
+    """What OperatorHub's validator says: nothing if it accepts a bundle."""
+    command = [str(operator_verify), "manifests", "--operatorhub_validate", "--object_validate", str(bundle)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout + done.stderr
+
+
+def test_the_validator_of_operatorhub_accepts_the_bundle(operator_verify: Path, bundle: Path) -> None:
+    assert complaints(operator_verify, bundle) == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "complaint"),
+    [
+        (
+            "hvpa.clusterserviceversion.yaml",
+            "    name: HVPA\n",
+            "    url: x\n",
+            "Provider.Name not specified",
+        ),
+        ("hvpa.clusterserviceversion.yaml", "kind: Hvpa\n", "kind: Other\n", "not found in bundle"),
+        ("hvpa-poddisruptionbudget.yaml", "maxUnavailable: 1", "maxUnavailable: 0", "cannot be set to 0"),
+    ],
+)
+def test_the_validator_of_operatorhub_refuses_a_broken_bundle(
+    operator_verify: Path, bundle: Path, file: str, old: str, new: str, complaint: str
+) -> None:
+    path = bundle / "manifests" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    assert complaint in complaints(operator_verify, bundle)

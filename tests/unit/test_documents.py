@@ -64,6 +64,7 @@ RUN = {
     ("docs/init.md", "hvpa simulate hvpa-orders/"): "tests/unit/lab/init/test_page.py",
     ("charts/hvpa/README.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
     ("docs/getting-started.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
+    ("README.md", "helm install"): "tests/e2e/test_publish.py",
     ("docs/releases.md", "make release"): "tests/e2e/test_publish.py",
     ("docs/releases.md", "helm install"): "tests/e2e/test_publish.py",
     ("docs/releases.md", "ssh-keygen -Y verify"): "tests/e2e/test_releases.py",

@@ -55,6 +55,7 @@ def changed(before: dict[str, str]) -> set[str]:
         ("apiserver-1.30/go.sum", {"apiserver-1.30"}),
         ("crane/go.sum", {"crane"}),
         ("helm/go.mod", {"helm"}),
+        ("operator-verify/go.mod", {"operator-verify"}),
         ("prometheus/go.sum", {"prometheus"}),
         ("monitoring-crds/go.mod", {"monitoring-crds"}),
     ],
