@@ -164,7 +164,8 @@ def _run(crane: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
     lines = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
-    return lines[-1].removeprefix("Error: ") if lines else done.stderr.strip()
+    reason = lines[-1].removeprefix("Error: ") if lines else done.stderr.strip()
+    return f"{reason}; are you logged in (docker login)?" if re.search("UNAUTHORIZED|401", reason) else reason
 
 
 if __name__ == "__main__":
