@@ -6,7 +6,9 @@ KUBECTL ?= kubectl
 DOCKER ?= docker
 KIND ?= kind
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
-IMG ?= hvpa:$(VERSION)
+REGISTRY ?=
+IMG ?= $(if $(REGISTRY),$(REGISTRY)/)hvpa:$(VERSION)
+SIGN_KEY ?=
 KIND_CLUSTER ?= hvpa-e2e
 CHROMIUM ?=
 SCENARIO ?= examples/large-base/scenario.yaml
@@ -184,8 +186,12 @@ sbom: venv ## write the bill of materials of the operator's dependencies (Cyclon
 	@$(PY) -m tools.dependencies.sbom --output $(SBOM)
 
 .PHONY: release
-release: venv ## build wheel, sdist, chart, manifests with image IMG, SBOM and checksums of this commit in RELEASE
-	@$(PY) -m tools.release --out $(RELEASE) --image $(IMG)
+release: venv ## build all files of a release of this commit in RELEASE (REGISTRY=HOST/PATH; SIGN_KEY=FILE: sign the checksums)
+	@$(PY) -m tools.release --out $(RELEASE) --image $(IMG) $(if $(SIGN_KEY),--sign-key $(SIGN_KEY)) $(RELEASE_ARGS)
+
+.PHONY: publish
+publish: venv ## push image and chart of RELEASE to REGISTRY=HOST/PATH (credentials: docker login)
+	@$(PY) -m tools.publish --release $(RELEASE) --registry "$(REGISTRY)"
 
 .PHONY: audit
 audit: venv ## audit the dependencies (AUDIT_ARGS=--quick: skip the 30 s check for withdrawn releases)

@@ -17,6 +17,7 @@ from typing import Any
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 """Architectures by their names in `uname`."""
 _TYPES = "application/vnd.oci.image"
+_REFERENCE = "org.opencontainers.image.ref.name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,14 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class Blob:
+    """Content of a registry with its media type."""
+
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Image:
     """An image that was written: digests of its manifest and its configuration, and the size of each packed layer. The
     configuration names the layers by their unpacked content, so its digest does not depend on the compressor."""
@@ -77,28 +86,44 @@ def write(path: Path, name: str, layers: Sequence[Layer], config: Mapping[str, A
         "history": [{"created": created, "created_by": layer.source} for layer in layers],
         "rootfs": {"type": "layers", "diff_ids": [_digest(layer) for layer in unpacked]},
     }
-    config_blob = _json(description)
-    manifest = _json(
-        {
-            "schemaVersion": 2,
-            "mediaType": f"{_TYPES}.manifest.v1+json",
-            "config": _described(f"{_TYPES}.config.v1+json", config_blob),
-            "layers": [_described(f"{_TYPES}.layer.v1.tar+gzip", blob) for blob in packed],
-        }
-    )
+    config_blob = Blob(f"{_TYPES}.config.v1+json", _json(description))
+    blobs = [Blob(f"{_TYPES}.layer.v1.tar+gzip", layer) for layer in packed]
     full = full_name(name)
-    names = {"io.containerd.image.name": full, "org.opencontainers.image.ref.name": full.rpartition(":")[2]}
-    entry = {**_described(f"{_TYPES}.manifest.v1+json", manifest), "platform": system, "annotations": names}
+    names = {"io.containerd.image.name": full, _REFERENCE: full.rpartition(":")[2]}
     # Docker's own format in addition to OCI's: a Docker without containerd's store loads no other format.
-    docker = {"Config": _blob(config_blob), "RepoTags": [name], "Layers": [_blob(blob) for blob in packed]}
+    docker = {
+        "Config": _place(config_blob.content),
+        "RepoTags": [name],
+        "Layers": [_place(blob) for blob in packed],
+    }
+    more = {"manifest.json": _json([docker])}
+    manifest = _archive(path, (config_blob, *blobs), {"platform": system, "annotations": names}, more, epoch)
+    return Image(manifest, _digest(config_blob.content), tuple(len(blob) for blob in packed))
+
+
+def write_artifact(path: Path, tag: str, config: Blob, layer: Blob, epoch: int = 0) -> str:
+    """Write content that is no image, such as a Helm chart, as a tar file of the same layout. Returns the digest of its
+    manifest."""
+    return _archive(path, (config, layer), {"annotations": {_REFERENCE: tag}}, {}, epoch)
+
+
+def _archive(
+    path: Path, blobs: Sequence[Blob], described: Mapping[str, Any], more: Mapping[str, bytes], epoch: int
+) -> str:
+    """Write the archive of a configuration and its layers. Returns the digest of the manifest, which `described`
+    describes in the index."""
+    config, *layers = (_described(blob.media_type, blob.content) for blob in blobs)
+    media_type = f"{_TYPES}.manifest.v1+json"
+    manifest = _json({"schemaVersion": 2, "mediaType": media_type, "config": config, "layers": layers})
+    entry = {**_described(media_type, manifest), **described}
     files = {
         "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),
         "index.json": _json({"schemaVersion": 2, "manifests": [entry]}),
-        "manifest.json": _json([docker]),
-        **{_blob(blob): blob for blob in (config_blob, manifest, *packed)},
+        **more,
+        **{_place(content): content for content in (manifest, *(blob.content for blob in blobs))},
     }
     path.write_bytes(tar({file: File(content) for file, content in files.items()}, epoch))
-    return Image(_digest(manifest), _digest(config_blob), tuple(len(blob) for blob in packed))
+    return _digest(manifest)
 
 
 def tar(entries: Entries, epoch: int = 0) -> bytes:
@@ -147,7 +172,7 @@ def _described(media_type: str, content: bytes) -> dict[str, Any]:
     return {"mediaType": media_type, "digest": _digest(content), "size": len(content)}
 
 
-def _blob(content: bytes) -> str:
+def _place(content: bytes) -> str:
     return f"blobs/sha256/{_digest(content)[7:]}"
 
 

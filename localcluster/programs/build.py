@@ -2,7 +2,8 @@
 their versions are in `localcluster/programs/modules/*/go.mod`; `controlplane.py` starts the programs. It also builds
 our own programs next to those files, which replay scenarios through the code of the real recommenders and the real VPA
 updater (`tests/recorded`), API servers of other versions (`tests/e2e/compat`), Helm (`tests/e2e/chart`), Prometheus
-(`localcluster/prometheus.py`), and KEDA (`localcluster/keda.py`)."""
+(`localcluster/prometheus.py`), KEDA (`localcluster/keda.py`), crane (`tools/publish.py`), and the validator of
+bundles (`tools/operatorhub.py`)."""
 
 from __future__ import annotations
 
@@ -28,9 +29,11 @@ __all__ = [
     "Programs",
     "build",
     "build_apiserver",
+    "build_crane",
     "build_helm",
     "build_keda",
     "build_node",
+    "build_operator_verify",
     "build_prometheus",
     "build_replays",
     "build_tools",
@@ -145,6 +148,14 @@ _GROUPS = {
     "updater-replay": _Group("addons", {"updater-replay": "./updater-replay"}, sources="updater-replay"),
     # Only for the tests of the chart. Needs newer modules than "core", so hardly any compiled package is shared.
     "helm": _Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}),
+    # Pushes releases to registries; its own registry is for tests of that.
+    "crane": _Group("crane", {"crane": "github.com/google/go-containerregistry/cmd/crane"}, cgo=False),
+    # OperatorHub's validator, for tests of the bundle.
+    "operator-verify": _Group(
+        "operator-verify",
+        {"operator-verify": "github.com/operator-framework/api/cmd/operator-verify"},
+        cgo=False,
+    ),
     # For tests of rules, the dashboard and the readers of a history; without the web page, and without the discovery of
     # targets in clouds, which is a sixth of all packages.
     "prometheus": _Group(
@@ -272,9 +283,19 @@ def build_vpa(*, report: Report = to_stderr) -> Programs:
     return _build(("vpa",), lambda _: True, report)
 
 
+def build_crane(*, report: Report = to_stderr) -> Path:
+    """Build the program `crane` if it is not in the cache yet. Raises `BuildError`."""
+    return _build(("crane",), lambda _: True, report)["crane"]
+
+
 def build_helm(*, report: Report = to_stderr) -> Path:
     """Build the program `helm` if it is not in the cache yet. Raises `BuildError`."""
     return _build(("helm",), lambda _: True, report)["helm"]
+
+
+def build_operator_verify(*, report: Report = to_stderr) -> Path:
+    """Build the program `operator-verify` if it is not in the cache yet. Raises `BuildError`."""
+    return _build(("operator-verify",), lambda _: True, report)["operator-verify"]
 
 
 def build_prometheus(*, report: Report = to_stderr) -> Programs:

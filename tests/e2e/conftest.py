@@ -19,7 +19,15 @@ from localcluster.controlplane.cluster import Cluster, ExternalCluster
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node.node import why_simulated
 from localcluster.process import Process, tail
-from localcluster.programs.build import Programs, build, build_helm, build_node, build_prometheus
+from localcluster.programs.build import (
+    Programs,
+    build,
+    build_crane,
+    build_helm,
+    build_node,
+    build_operator_verify,
+    build_prometheus,
+)
 from localcluster.programs.toolchain import BuildError
 from tests.e2e import whole_run
 from tools.dependencies.lockfile import ROOT
@@ -102,6 +110,24 @@ def helm(request: pytest.FixtureRequest) -> Path:
         return build_shown(request.config, build_helm)
     except BuildError as error:
         pytest.fail(f"Helm could not be built: {error}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def crane(request: pytest.FixtureRequest) -> Path:
+    """The program crane."""
+    try:
+        return build_shown(request.config, build_crane)
+    except BuildError as error:
+        pytest.fail(f"crane could not be built: {error}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def operator_verify(request: pytest.FixtureRequest) -> Path:
+    """The program operator-verify."""
+    try:
+        return build_shown(request.config, build_operator_verify)
+    except BuildError as error:
+        pytest.fail(f"operator-verify could not be built: {error}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -209,7 +235,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             )
             _build(session.config, full=full)
     for name, build_it in (
+        ("crane", build_crane),
         ("helm", build_helm),
+        ("operator_verify", build_operator_verify),
         ("prometheus", build_prometheus),
         ("real_nodes", _build_real_nodes),
     ):

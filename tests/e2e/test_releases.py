@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -15,18 +16,15 @@ from typing import Final, NamedTuple
 import pytest
 import yaml
 
+from localcluster import oci
 from localcluster.programs.build import kubernetes_version
 from tests.e2e.chart.command import CHART, IMAGE, kustomize, succeed
 from tests.e2e.chart.test_template import PROFILES
+from tests.e2e.releasing import release, repository, run
 from tools.dependencies.lockfile import ROOT, read_project
-from tools.release import CHECKSUMS
+from tools.release import CHECKSUMS, SIGNATURE, SIGNED_AS
 
 VERSION: Final = read_project().version
-IDENTITY: Final = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in {"NAME": "t", "EMAIL": "t@example.com", "DATE": "2026-01-02T03:04:05Z"}.items()
-}
 DATA: Final = {".css", ".js", ".json", ".yaml", ".typed"}
 """Kinds of files in the package that are no modules."""
 OVERLAYS: Final = {"crd", *PROFILES}
@@ -53,34 +51,23 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
     under another umask and in another time zone, one after the other."""
     folder = tmp_path_factory.mktemp("releases")
     here, there = folder / "here", folder / "a longer name" / "there"
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = run(*command, cwd=ROOT).split("\0")
-    for name in filter(lambda name: (ROOT / name).is_file(), filter(None, names)):
-        (here / name).parent.mkdir(parents=True, exist_ok=True)
-        (here / name).write_bytes((ROOT / name).read_bytes())
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
-        run("git", *arguments, cwd=here)
+    repository(here)
     run("git", "clone", "-q", str(here), str(there), cwd=here)
     for path in there.rglob("*.*"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
         path.chmod(0o700)
     run("git", "config", "core.fileMode", "false", cwd=there)
-    return Releases(here, built(here, 0o002, "Asia/Tokyo"), built(there, 0o077, "America/Lima"))
-
-
-def run(*command: str, cwd: Path, umask: int = 0o022, **environment: str) -> str:
-    """What a program prints that must succeed."""
-    env = {**os.environ, **IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull, **environment}
-    done = subprocess.run(
-        command, cwd=cwd, env=env, umask=umask, capture_output=True, text=True, timeout=240, check=False
+    return Releases(
+        here,
+        release(here, here / "dist", umask=0o002, zone="Asia/Tokyo"),
+        release(there, there / "dist", umask=0o077, zone="America/Lima"),
     )
-    assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
-    return done.stdout
 
 
-def built(folder: Path, umask: int, zone: str) -> dict[str, bytes]:
-    run(sys.executable, "-m", "tools.release", "--out", "dist", cwd=folder, umask=umask, TZ=zone)
-    return {path.name: path.read_bytes() for path in (folder / "dist").iterdir()}
+def images(releases: Releases) -> set[str]:
+    """The files that only machines with Debian's packages can build."""
+    names = {f"hvpa-{VERSION}-image-{oci.architecture()}.{suffix}" for suffix in ("tar", "cdx.json")}
+    return names & releases.first.keys()
 
 
 def test_two_folders_give_the_same_bytes(releases: Releases) -> None:
@@ -89,7 +76,10 @@ def test_two_folders_give_the_same_bytes(releases: Releases) -> None:
         f"hvpa-{VERSION}-py3-none-any.whl",
         f"hvpa-{VERSION}.tar.gz",
         f"hvpa-{VERSION}.tgz",
+        f"hvpa-{VERSION}-bundle.tgz",
+        f"hvpa-{VERSION}-chart.tar",
         f"hvpa-{VERSION}.cdx.json",
+        *images(releases),
         *(f"hvpa-{VERSION}-{overlay}.yaml" for overlay in OVERLAYS),
     }
     assert [name for name, content in releases.first.items() if releases.second.get(name) != content] == []
@@ -136,7 +126,7 @@ def test_the_source_distribution_gives_the_same_wheel(releases: Releases, tmp_pa
 def test_helm_takes_the_package_for_the_chart_that_it_is_made_of(
     releases: Releases, helm: Path, tmp_path: Path
 ) -> None:
-    package = releases.file(tmp_path, ".tgz")
+    package = releases.file(tmp_path, f"hvpa-{VERSION}.tgz")
     cluster = f"--kube-version={kubernetes_version()}"
     succeed(helm, "lint", "--strict", cluster, package)
     about = yaml.safe_load(succeed(helm, "show", "chart", package))
@@ -153,11 +143,87 @@ def test_the_manifests_are_what_kustomize_renders(releases: Releases, overlay: s
     )
 
 
-def test_the_manifests_can_have_another_image(releases: Releases, tmp_path: Path) -> None:
+def test_the_manifests_and_the_chart_can_have_another_image(
+    releases: Releases, helm: Path, tmp_path: Path
+) -> None:
     image = "example.com/you/hvpa:9"
-    run(sys.executable, "-m", "tools.release", "--out", str(tmp_path), "--image", image, cwd=releases.source)
-    changed = {path.name for path in tmp_path.iterdir() if path.read_bytes() != releases.first[path.name]}
-    assert f"hvpa-{VERSION}-default.yaml" in changed
-    for name in changed - {CHECKSUMS}:
-        text = (tmp_path / name).read_text()
+    changed = {
+        name: content
+        for name, content in release(
+            releases.source, tmp_path / "release", "--image", image, "--without-image"
+        ).items()
+        if content != releases.first[name]
+    }
+    charts = {f"hvpa-{VERSION}{suffix}" for suffix in (".tgz", "-chart.tar", "-bundle.tgz")}
+    assert changed.keys() >= {f"hvpa-{VERSION}-default.yaml", CHECKSUMS, *charts}
+    for name in changed.keys() - {CHECKSUMS, *charts}:
+        text = changed[name].decode()
         assert text.replace(image, f"hvpa:{VERSION}").encode() == releases.first[name]
+    cluster = f"--kube-version={kubernetes_version()}"
+    package = tmp_path / "release" / f"hvpa-{VERSION}.tgz"
+    values = ("--set-string", "image.repository=example.com/you/hvpa,image.tag=9")
+    assert succeed(helm, "template", "hvpa", package, cluster) == succeed(
+        helm, "template", "hvpa", CHART, cluster, *values
+    )
+
+
+SIGNER: Final = "hvpa"
+VERIFY: Final = f"ssh-keygen -Y verify -f signers -I {SIGNER} -n {SIGNED_AS} -s {SIGNATURE} < {CHECKSUMS}"
+
+
+def test_the_checksums_can_be_signed(releases: Releases, tmp_path: Path) -> None:
+    """As docs/releases.md says, with a new key."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is needed")
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "key", cwd=tmp_path)
+    out = tmp_path / "release"
+    signed = release(releases.source, out, "--sign-key", str(tmp_path / "key"), "--without-image")
+    assert VERIFY in (ROOT / "docs/releases.md").read_text()
+    kind, public, *_ = (tmp_path / "key.pub").read_text().split()
+    (out / "signers").write_text(f"{SIGNER} {kind} {public}\n")
+    assert f'Good "{SIGNED_AS}" signature for {SIGNER}' in run("sh", "-c", VERIFY, cwd=out)
+    run("sha256sum", "--check", "--quiet", CHECKSUMS, cwd=out)
+    (out / CHECKSUMS).write_bytes(signed[CHECKSUMS].replace(b"a", b"b", 1))
+    done = subprocess.run(["sh", "-c", VERIFY], cwd=out, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "incorrect signature" in (done.stderr + done.stdout)
+
+
+@pytest.fixture
+def bundle(releases: Releases, tmp_path: Path) -> Path:
+    """The folder of the bundle for OperatorHub."""
+    run("tar", "xzf", str(releases.file(tmp_path, "-bundle.tgz")), cwd=tmp_path)
+    return tmp_path / "hvpa" / VERSION
+
+
+def complaints(operator_verify: Path, bundle: Path) -> str:
+    """What OperatorHub's validator says: nothing if it accepts a bundle."""
+    command = [str(operator_verify), "manifests", "--operatorhub_validate", "--object_validate", str(bundle)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout + done.stderr
+
+
+def test_the_validator_of_operatorhub_accepts_the_bundle(operator_verify: Path, bundle: Path) -> None:
+    assert complaints(operator_verify, bundle) == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "complaint"),
+    [
+        (
+            "hvpa.clusterserviceversion.yaml",
+            "    name: HVPA\n",
+            "    url: x\n",
+            "Provider.Name not specified",
+        ),
+        ("hvpa.clusterserviceversion.yaml", "kind: Hvpa\n", "kind: Other\n", "not found in bundle"),
+        ("hvpa-poddisruptionbudget.yaml", "maxUnavailable: 1", "maxUnavailable: 0", "cannot be set to 0"),
+    ],
+)
+def test_the_validator_of_operatorhub_refuses_a_broken_bundle(
+    operator_verify: Path, bundle: Path, file: str, old: str, new: str, complaint: str
+) -> None:
+    path = bundle / "manifests" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    assert complaint in complaints(operator_verify, bundle)

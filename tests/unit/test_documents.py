@@ -66,6 +66,11 @@ RUN = {
     ("docs/init.md", "hvpa simulate hvpa-orders/"): "tests/unit/lab/init/test_page.py",
     ("charts/hvpa/README.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
     ("docs/getting-started.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
+    ("README.md", "helm install"): "tests/e2e/test_publish.py",
+    ("docs/releases.md", "make release"): "tests/e2e/test_publish.py",
+    ("docs/releases.md", "helm install"): "tests/e2e/test_publish.py",
+    ("docs/releases.md", "ssh-keygen -Y verify"): "tests/e2e/test_releases.py",
+    ("docs/releases.md", "tar xOf"): "tests/e2e/test_publish.py",
     ("docs/fast-signal.md", "kubectl apply -k config/fast-signal"): "tests/e2e/node/test_fast_signal.py",
 }
 """Further blocks of commands, by page and beginning, and what runs them."""
@@ -258,7 +263,7 @@ def test_each_page_installs_the_chart_as_the_one_about_the_first_day() -> None:
     installs = {
         re.sub(r"repository=\S+|(?<=\S)  +#", "", block.text)
         for block in BLOCKS
-        if block.has_commands and "helm install" in block.text
+        if block.has_commands and "helm install hvpa charts/hvpa" in block.text
     }
     assert len(installs) == 1
 

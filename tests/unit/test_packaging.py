@@ -85,8 +85,9 @@ def test_chart_image_and_pages_have_this_version() -> None:
     version = _project()["project"]["version"]
     chart = yaml.safe_load((ROOT / "charts/hvpa/Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == (version, version)
-    places = ["config/manager/deployment.yaml", "docs/getting-started.md", "docs/releases.md"]
-    named = {name: re.findall(r"\bhvpa[:-](\d+\.\d+\.\d+)", (ROOT / name).read_text()) for name in places}
+    places = ["README.md", "config/manager/deployment.yaml", "docs/getting-started.md", "docs/releases.md"]
+    pattern = r"(?:\bhvpa[:-]|--version )(\d+\.\d+\.\d+)"
+    named = {name: re.findall(pattern, (ROOT / name).read_text()) for name in places}
     assert {name: set(versions) for name, versions in named.items()} == {name: {version} for name in places}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from localcluster import oci
 from localcluster.programs.toolchain import cache_folder
-from tools import release
+from tools import distributions
 from tools.dependencies.lockfile import LOCK as REQUIREMENTS
 from tools.image import debian, dockerfile, elf, lockfile, wheels
 from tools.image.errors import ImageError
@@ -40,11 +40,12 @@ class Content:
         return {path: entry for layer in self.layers for path, entry in layer.entries.items()}
 
 
-def build(root: Path) -> Content:
-    """Build the image of a folder's files, committed or not. Raises ImageError."""
+def build(root: Path, epoch: int | None = None) -> Content:
+    """Build the image of a folder's files, committed or not, with this time of all files (None: that of the
+    environment or the commit). Raises ImageError."""
     config = dockerfile.settings((root / "Dockerfile").read_text(), BASE_ENVIRONMENT)
     packages = lockfile.read(root / lockfile.LOCK, oci.architecture())
-    epoch = time_of(root)
+    epoch = time_of(root) if epoch is None else epoch
     base = debian.unpack(debian.fetch(packages, cache_folder() / "image"))
     with tempfile.TemporaryDirectory(prefix="hvpa-image-") as folder:
         dependencies = wheels.environment()
@@ -90,8 +91,8 @@ def _wheel(root: Path, epoch: int) -> bytes:
         for path in source.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
         try:
-            files = release.distributions(source, epoch)
-        except release.ReleaseError as error:
+            files = distributions.distributions(source, epoch)
+        except distributions.ReleaseError as error:
             raise ImageError(str(error)) from error
     (wheel,) = (content for name, content in files.items() if name.endswith(".whl"))
     return wheel
