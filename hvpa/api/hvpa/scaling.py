@@ -120,7 +120,7 @@ def _fallback_replicas(value: object) -> int | str:
 
 
 class Fallback(SpecModel):
-    """What HVPA does if the HorizontalPodAutoscaler has lost its metrics. It then removes no replicas in any case."""
+    """Replicas while the HorizontalPodAutoscaler has no metrics. HVPA then removes none in any case."""
 
     after: PositiveDuration = Field(default=dt.timedelta(minutes=5), json_schema_extra={"default": "5m"})
     """How long the metrics must be lost before."""

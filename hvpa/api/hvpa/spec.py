@@ -109,7 +109,7 @@ class HpaSpec(SpecModel):
     scale_down: ScaleType = ScaleType()
     """When HVPA removes replicas."""
     fallback: Fallback | None = None
-    """What HVPA does if the HorizontalPodAutoscaler has lost its metrics. If not set, the replicas stay."""
+    """Replicas while the HorizontalPodAutoscaler has no metrics. If not set, they stay."""
     schedule: Annotated[tuple[ScheduledFloor, ...], Field(max_length=MOST_WINDOWS)] = ()
     """Minimum numbers of replicas at scheduled times, for load that is known in advance. The largest minimum that is
     active applies, in addition to minReplicas of the HorizontalPodAutoscaler, which does not change."""
@@ -226,7 +226,7 @@ class HvpaSpec(SpecModel):
     runtimes: Annotated[tuple[Runtime, ...], Field(max_length=20), *keeps(_EACH_ONCE)] = ()
     """Runtimes of containers that size their heap when they start. HVPA changes their memory accordingly."""
     review: Review = Review()
-    """What needs approval, with mode Review."""
+    """Rules for approval, with mode Review."""
 
     @property
     def applies(self) -> bool:

@@ -422,7 +422,7 @@ class Variable(ReadModel, frozen=True):
 
 
 class TemplateContainer(Container, frozen=True):
-    """A container of a pod template, with what shows its runtime."""
+    """A container of a pod template, with command and environment, which show its runtime."""
 
     command: Sequence[Scalar] | None = None
     args: Sequence[Scalar] | None = None

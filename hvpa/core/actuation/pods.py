@@ -196,7 +196,7 @@ def held_by(context: GateContext, *, up: bool, down: bool) -> str:
 
 
 def hold_of(context: GateContext, direction: Direction) -> Hold | None:
-    """Returns what holds decided changes of requests in this direction."""
+    """Returns the hold of decided changes of requests in this direction."""
     change = Change(context.rules["vertical", direction], None)
     return first_hold(change, context, frozenset({PAUSED}))
 

@@ -186,7 +186,7 @@ def _vpa_active(observation: ObservedState, decided: DecisionParts) -> Condition
 
 
 def _of_bounds(observation: ScalableState) -> Finding | None:
-    """Return what keeps requests below the recommendation: the pod's own resources, or the largest node."""
+    """Return why requests stay below the recommendation: the pod's own resources, or the largest node."""
     node = observation.largest_node
     if node is not None and node.problem and not node.is_awaited:
         why = f"{node.problem}, so no node bounds the requests (vpa.maxAllowed)"
@@ -195,7 +195,7 @@ def _of_bounds(observation: ScalableState) -> Finding | None:
 
 
 def _of_runtimes(observation: ScalableState) -> Finding | None:
-    """Return what the pod template contradicts in `spec.runtimes`, or a heap that more memory does not enlarge."""
+    """Return a contradiction between pod template and `spec.runtimes`, or a heap that more memory does not enlarge."""
     runtimes = observation.spec.runtimes
     if not runtimes:
         return None

@@ -50,7 +50,7 @@ LARGEST_NODE: Final = "the largest node"
 """What the containers of a pod share."""
 
 HEAP: Final = "its heap and overhead (runtimes)"
-"""What the memory of a runtime with a heap of fixed size is not lowered below."""
+"""The least memory of a runtime with a heap of fixed size."""
 
 Texts = tuple[Quantity | None, Quantity | None, Quantity | None, Quantity | None]
 

@@ -58,8 +58,8 @@ def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
 def _with_runtimes(
     observation: ScalableState, resources: Sequence[ContainerResource]
 ) -> Sequence[ContainerResource]:
-    """Returns the container resources with what `spec.runtimes` says about memory: whether only new pods get another
-    size, and what a heap of fixed size needs. HVPA does not raise memory to that, and does not lower it below that."""
+    """Returns the container resources with the rules of `spec.runtimes` for memory: whether only new pods get another
+    size, and the need of a heap of fixed size. HVPA does not raise memory to that, and does not lower it below that."""
     spec, template = observation.spec, observation.workload.spec.template.spec.containers
     if not spec.runtimes:
         return resources

@@ -234,7 +234,7 @@ def _heaps(
 
 
 def contradiction(runtimes: Sequence[Runtime], containers: Sequence[TemplateContainer]) -> Finding | None:
-    """Returns what the pod template contradicts in `spec.runtimes`; None if there is nothing."""
+    """Returns the contradictions between pod template and `spec.runtimes`; None if there are none."""
     by_name, parts = {container.name: container for container in containers}, []
     missing = [runtime.container for runtime in runtimes if runtime.container not in by_name]
     if missing:
