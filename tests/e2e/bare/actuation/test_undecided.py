@@ -87,7 +87,13 @@ CASES = {
         {"app": SIZE, "proxy": TEMPLATE},
     ),
     "CPU alone": Case((size(cpu="800m"),), then={"app": {**TEMPLATE, "cpu": "800m"}}),
-    "a sidecar": Case((size(), size("sidecar")), then={"app": SIZE, "sidecar": TEMPLATE}, spec=SIDECAR),
+    "a sidecar": Case((size(), size("sidecar")), then={"app": SIZE, "sidecar": SIZE}, spec=SIDECAR),
+    "an init container": Case(
+        (size("setup"),),
+        then={"app": TEMPLATE, "setup": SIZE},
+        spec={"initContainers": [container("setup")]},
+    ),
+    "the first of two sizes": Case((size(), size(cpu="700m")), then={"app": SIZE}),
     "a pod of a Deployment": Case(
         then={"app": SIZE}, kind="Deployment", controller=REPLICA_SET, labels={"pod-template-hash": "5d"}
     ),
@@ -108,17 +114,11 @@ CASES = {
         kind="Deployment", controller=REPLICA_SET, labels={"pod-template-hash": "6e"}
     ),
     "another container": Case((size("other"),)),
-    "an init container": Case(
-        (size("setup"),),
-        then={"app": TEMPLATE, "setup": TEMPLATE},
-        spec={"initContainers": [container("setup")]},
-    ),
     "a request above the limit": Case(containers=(LIMITED,)),
     "a size above its own limit": Case((size(limits={"cpu": "600m"}),)),
     "a pod that would be guaranteed": Case(containers=(container(limits=SIZE),)),
     "a guaranteed pod that would not be": Case(containers=(GUARANTEED,), then={"app": FULL}),
     "no quantity": Case((size(cpu="many"),)),
-    "the same container twice": Case((size(), size(cpu="700m"))),
     "more than the pod as a whole": Case(spec=whole(requests={"cpu": "799m"})),
     "more than the limit of the pod": Case(spec=whole(limits={"cpu": "799m"})),
     "a limit above that of the pod": Case(

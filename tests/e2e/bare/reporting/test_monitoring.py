@@ -54,9 +54,10 @@ def chosen(query: str, space: str) -> str:
 
 
 @pytest.fixture
-def operator(start: Start) -> Operator:
-    """An operator with series for each Hvpa."""
-    return start("--per-object-metrics")
+def operator(start: Start, space: str) -> Operator:
+    """An operator with series for each Hvpa of this test's namespace. (Alerts leave out what many Hvpas share, and
+    other tests leave Hvpas behind.)"""
+    return start("--per-object-metrics", "--namespace", space)
 
 
 @pytest.fixture
