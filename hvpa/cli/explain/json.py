@@ -24,6 +24,7 @@ from hvpa.core.rules import Rules, Wait
 from hvpa.core.state import held_until
 from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.values.weight import FULL, percent
+from hvpa.core.workload.pod_level import POD
 
 _WRITES = (
     "a write of the operator failed; explain writes nothing, so only the operator's next attempt shows if it "
@@ -114,18 +115,24 @@ def patch_body(decision: Decision) -> Json | None:
 
 
 def resizes(decision: Decision) -> list[Json]:
-    """The pods that are resized now, and the new resources of their containers."""
+    """The pods that are resized now, and the new resources of their containers and of the pod itself."""
     return [
         {
             "pod": resize.pod,
             "containers": {
-                container["name"]: {"requests": {}, "limits": {}, **container["resources"]}
-                for section in msgspec.to_builtins(resize.body)["spec"].values()
-                for container in section
+                name: {"requests": {}, "limits": {}, **resources}
+                for name, resources in _resized(msgspec.to_builtins(resize.body)["spec"])
             },
         }
         for resize in decision.resizes
     ]
+
+
+def _resized(spec: Json) -> Iterator[tuple[str, Json]]:
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        yield container["name"], container["resources"]
+    if "resources" in spec:
+        yield POD, spec["resources"]
 
 
 def deletion_costs(decision: Decision) -> list[Json]:

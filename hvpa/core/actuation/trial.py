@@ -10,12 +10,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
+from operator import or_
 
 from hvpa.api.hvpa.actuation import Canary
 from hvpa.api.hvpa.progress import CanaryRun, DesiredSize
 from hvpa.api.hvpa.status import FailedChange, RolledBack, VerticalAxis
 from hvpa.api.objects.read_models import Pod
-from hvpa.api.values.quantity import MEMORY, Resource
+from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.core.actuation.desired import (
     NOTHING,
     ContainerSizes,
@@ -25,6 +26,7 @@ from hvpa.core.actuation.desired import (
     recorded,
     sizes_of,
 )
+from hvpa.core.actuation.kubelet import only
 from hvpa.core.actuation.pod import (
     PodComparison,
     PodState,
@@ -177,7 +179,7 @@ def _without_room(
     decided = sizes_of(before.containers)
     previous = had(largest_of(observation, [state.pod for state in states]), decided)
     previous = {
-        name: by_section(_with_memory_of, size, decided[name])
+        name: by_section(or_, size, only(decided[name], {MEMORY}))
         if ResourceKey(name, MEMORY) in at_start
         else size
         for name, size in previous.items()
@@ -188,18 +190,10 @@ def _without_room(
         ):
             return None
         previous = {
-            name: by_section(_with_cpu_of, size, previous.get(name, NOTHING))
+            name: by_section(or_, size, only(previous.get(name, NOTHING), {CPU}))
             for name, size in decided.items()
         }
     return None if previous == decided else previous
-
-
-def _with_memory_of(previous: Mapping[Resource, int], decided: Mapping[Resource, int]) -> dict[Resource, int]:
-    return {**previous, **{resource: size for resource, size in decided.items() if resource == MEMORY}}
-
-
-def _with_cpu_of(decided: Mapping[Resource, int], previous: Mapping[Resource, int]) -> dict[Resource, int]:
-    return {**decided, **{resource: size for resource, size in previous.items() if resource == "cpu"}}
 
 
 def _canaries(

@@ -24,9 +24,8 @@ from hvpa.core.workload.containers import (
     container_resources,
     present_resources,
 )
-from hvpa.core.workload.pod_level import least_shared, unshared
+from hvpa.core.workload.pod_level import least_shared, requested, unshared
 from hvpa.core.workload.runtimes import least_memory, read_at_start
-from hvpa.recommend.hpa.pods import lasting
 
 
 def governed(observation: ScalableState) -> tuple[ContainerResource, ...]:
@@ -190,12 +189,8 @@ def _room_in_pod(
     """Returns how much more the containers may request, and what bounds that; None if nothing does. The pod's own
     request grows along, up to a limit of the pod that stays (`RequestsOnly`)."""
     pod, node = observation.workload.spec.template.spec, observation.largest_node
-    # A missing request is equal to the limit, as in Kubernetes.
-    requested = {
-        container.name: amount(container.resources.limits | container.resources.requests, resource) or 0
-        for container in lasting(pod)
-    }
-    taken, rooms = sum(requested.values()), []
+    of_template = requested(pod, resource)
+    taken, rooms = sum(of_template.values()), []
     limit = None if pod.resources is None else amount(pod.resources.limits, resource)
     if limit is not None and not all(
         one.scales_limit for one in governed_resources if one.resource == resource
@@ -205,7 +200,7 @@ def _room_in_pod(
         # Pods may request more than the template: by a LimitRange, or by injected containers.
         present = {one.container: one.current for one in governed_resources if one.resource == resource}
         of_pods = observation.pods.totals.get(resource)
-        taken = max(sum((requested | present).values()), 0 if of_pods is None else of_pods.requested)
+        taken = max(sum((of_template | present).values()), 0 if of_pods is None else of_pods.requested)
         rooms.append(Bound(max(0, node.allocatable.get(resource, 0) - taken), LARGEST_NODE))
     return min(rooms, key=lambda room: room.size, default=None)
 

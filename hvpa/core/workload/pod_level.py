@@ -52,7 +52,7 @@ from hvpa.core.workload.containers import (
     sharing,
     wire,
 )
-from hvpa.recommend.hpa.pods import sidecars
+from hvpa.recommend.hpa.pods import lasting, sidecars
 
 CGROUP_ROUNDS: Final[Mapping[Resource, int]] = {"cpu": 30, "memory": 65_536}
 """Largest difference between the amount in a pod's spec and in its cgroup: a weight of cgroup v2 stands for 26m, and
@@ -80,7 +80,7 @@ def with_shared(spec: Spec) -> Spec:
         if request is None and limit is None:
             continue
         if request is not None:
-            rest = max(0, request - sum(_requested(spec, resource).values()))
+            rest = max(0, request - sum(requested(spec, resource).values()))
         else:
             rest = 0 if _total(spec, {}, resource) else limit or 0
         requests[resource] = format_resource(resource, rest)
@@ -92,11 +92,10 @@ def with_shared(spec: Spec) -> Spec:
     return structs.replace(spec, containers=[*spec.containers, shared])
 
 
-def _requested(spec: PodSpec, resource: Resource) -> dict[str, int]:
+def requested(spec: PodSpec, resource: Resource) -> dict[str, int]:
     """Returns the requests of a pod's containers and native sidecars. A missing request is equal to the limit."""
     sizes = {
-        one.name: amount(one.resources.limits | one.resources.requests, resource)
-        for one in (*spec.containers, *sidecars(spec))
+        one.name: amount(one.resources.limits | one.resources.requests, resource) for one in lasting(spec)
     }
     return {name: size for name, size in sizes.items() if size is not None}
 
@@ -256,7 +255,7 @@ def _total(template: PodSpec, sizes: Sizes, resource: Resource) -> int:
     names = [container.name for container in template.containers]
     decided = {name: sizes[name].requests.get(resource) for name in names if name in sizes}
     changed = {name: size for name, size in decided.items() if size is not None}
-    return max(sum({**_requested(template, resource), **changed}.values()), _of_init(template, resource))
+    return max(sum({**requested(template, resource), **changed}.values()), _of_init(template, resource))
 
 
 def _of_init(template: PodSpec, resource: Resource) -> int:
@@ -272,7 +271,7 @@ def _of_init(template: PodSpec, resource: Resource) -> int:
 
 def least_shared(template: PodSpec, resource: Resource) -> int:
     """Returns the least request of `SHARED` with which the pod requests what its init containers need."""
-    own = _requested(template, resource)
+    own = requested(template, resource)
     return max(0, _of_init(template, resource) - sum(own.values()) + own.get(SHARED, 0))
 
 

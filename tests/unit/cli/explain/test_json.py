@@ -285,6 +285,20 @@ def test_the_json_has_what_is_resized_and_how_far_the_pods_are(shell: Shell) -> 
     assert "maxUnavailable 25%" in waits["b"]
 
 
+def test_the_resources_of_a_pod_itself_are_named_by_the_resize(shell: Shell) -> None:
+    documents: list[Doc] = [hvpa(status={"desired": None}), deployment(1), vpa(), pod("a", SMALL)]
+    documents[1]["spec"]["template"]["spec"]["resources"] = documents[3]["spec"]["resources"] = {
+        "requests": SMALL
+    }
+    explained = shell.explain(documents)
+    check(explained)
+    written = {"requests": {"cpu": LARGE["cpu"]}, "limits": {}}
+    assert explained["resizes"] == [{"pod": "a", "containers": {"app": written, "(pod)": written}}]
+    documents[0]["spec"]["mode"] = "Recommend"
+    (line,) = [text for text in shell.section(documents, "Result in mode Apply") if "is resized to" in text]
+    assert line == "pod a is resized to app requests cpu 800m, (pod) requests cpu 800m"
+
+
 def test_a_decision_of_now_is_what_the_pods_are_compared_with(shell: Shell) -> None:
     """Before anything was decided: the VPA's recommendation becomes the desired size at once."""
     new: dict[str, Any] = {"desired": None, "actuation": None, "conditions": []}
