@@ -17,7 +17,14 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from hvpa.api.objects.read_models import ContainerStatus, Pod, PodCondition, Resources, condition
+from hvpa.api.objects.read_models import (
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    Resources,
+    TemplateSpec,
+    condition,
+)
 from hvpa.api.values.quantity import CPU, MEMORY, RESOURCES, Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, had, moved
 from hvpa.core.actuation.kubelet import (
@@ -94,8 +101,11 @@ class PodComparison(NamedTuple):
     """The size that pods are compared with."""
 
     context: GateContext
-    sizes: ContainerSizes
+    template: TemplateSpec | None
+    decided: ContainerSizes
     """Desired resources by container."""
+    sizes: ContainerSizes
+    """The same, with those of the pod itself in place of `SHARED`."""
     since: dt.datetime
     """When the size was decided."""
     use: MemoryUse | None
@@ -110,7 +120,8 @@ class PodComparison(NamedTuple):
         use, refused = observation.memory_use, by_pod(observation.refused_resizes)
         target = observation.target
         template = None if target is None else target.spec.template.spec
-        return cls(context, with_pod(template, sizes), since, use, refused, Boosts.of(observation, sizes))
+        of_pod, boosts = with_pod(template, sizes), Boosts.of(observation, sizes)
+        return cls(context, template, sizes, of_pod, since, use, refused, boosts)
 
     def at(self, pod: Pod) -> PodState:
         """Returns the state of a pod. Memory that containers read when they start is not resized, unless they ran out
@@ -128,9 +139,20 @@ class PodComparison(NamedTuple):
         }
         kept = {name: only(self.sizes[name], ALL - {MEMORY}) for name in at_start - rescued}
         lacking = frozenset([name for name in kept if differing(present[name], memory[name]) != NOTHING])
-        state = self._replace(sizes={**self.sizes, **kept})._at(pod)
+        sizes = {**self.sizes, **kept}
+        if lacking and POD in sizes:
+            sizes[POD] = self._pod_with(pod, kept)
+        state = self._replace(sizes=sizes)._at(pod)
         rescues = frozenset[str](rescued if state.resize is not None and MEMORY in state.raises else ())
         return msgspec.structs.replace(state, replaced_for=lacking, rescues=rescues)
+
+    def _pod_with(self, pod: Pod, kept: ContainerSizes) -> ResourceRequirements:
+        """Returns the size of the pod itself while these containers keep the memory that they have. Its memory limit
+        stays meanwhile, unless other containers need more."""
+        have = specified(pod)
+        present = {name: by_section(or_, size, only(have[name], {MEMORY})) for name, size in kept.items()}
+        own = with_pod(self.template, {**self.decided, **present})[POD]
+        return ResourceRequirements(own.requests, {**own.limits, **only(have[POD], {MEMORY}).limits})
 
     def _at(self, pod: Pod) -> PodState:
         """Returns the state of a pod. The begin and the end of a boost are resizes of their own, of CPU only."""

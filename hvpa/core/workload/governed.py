@@ -23,6 +23,7 @@ from hvpa.core.workload.containers import (
     amount,
     container_resources,
     present_resources,
+    sharing,
 )
 from hvpa.core.workload.pod_level import least_shared, requested, unshared
 from hvpa.core.workload.runtimes import least_memory, read_at_start
@@ -67,7 +68,13 @@ def _with_runtimes(
     for item in resources:
         if item.resource == MEMORY:
             item = structs.replace(item, at_start=item.container in at_start)
-            least = min(item.current, _request_for(observation, item, heaps.get(item.container, 0)))
+            names = (
+                sharing(present_resources(template), MEMORY)
+                if item.container == SHARED
+                else (item.container,)
+            )
+            heap = sum([heaps.get(name, 0) for name in names])
+            least = min(item.current, _request_for(observation, item, heap))
             if least > (item.bounds.lower or 0):
                 bounds = structs.replace(item.bounds, lower=least)
                 item = structs.replace(item, bounds=bounds, lower=HEAP)

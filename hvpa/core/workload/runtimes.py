@@ -22,6 +22,7 @@ from hvpa.core.model import Finding
 from hvpa.core.values.arithmetic import LARGEST, ceil_div, is_same_size
 from hvpa.core.values.memo import remembered
 from hvpa.core.values.tuning import HEAP_OVERHEAD_LEAST, HEAP_OVERHEAD_PERCENT
+from hvpa.core.workload.containers import SHARED, present_resources, sharing
 
 JVM_FIRST: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS")
 """Variables whose options a JVM, or by convention a start script, reads before those of its command line."""
@@ -245,6 +246,13 @@ def contradiction(runtimes: Sequence[Runtime], containers: Sequence[TemplateCont
         if shown and runtime.kind not in (*shown, "Other"):
             what = f"{runtime.kind} is declared, but its template shows {names(sorted(set(shown)))}"
             parts.append(f"{runtime.container}: {what}")
+    present = present_resources(containers)
+    if SHARED in present and MEMORY in present[SHARED].requests:
+        once = read_at_start(runtimes, containers) & set(sharing(present, MEMORY))
+        parts += [
+            f"{name} shares the pod's memory, which is resized in place: give the container a memory request"
+            for name in sorted(once)
+        ]
     for runtime, container, heap in _heaps(runtimes, containers):
         declared = runtime.heap_percent
         if declared is not None and heap.heap_percent != declared:

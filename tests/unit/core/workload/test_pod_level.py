@@ -236,7 +236,8 @@ def test_every_resize_is_one_that_the_api_server_accepts(
 
 def after(pod: Pod, body: Mapping[str, Any]) -> Pod:
     """The pod once it has been resized."""
-    changed = {one["name"]: one["resources"] for one in body["spec"]["containers"]}
+    changed = {one["name"]: one["resources"] for one in body["spec"].get("containers", ())}
+    assert changed or "resources" in body["spec"]
     containers = [
         structs.replace(one, resources=with_changes(one.resources, changed.get(one.name, {})))
         for one in pod.spec.containers
@@ -287,6 +288,72 @@ def test_a_pod_whose_only_container_has_no_request_is_scaled_like_that_container
             [(entry.reason, entry.wanted, entry.until) for entry in decision.blocked],
         )
     assert decided[True] == decided[False]
+
+
+# --- memory that a runtime reads when it starts ----------------------------------------------------------------------
+JAVA: Final = {"runtimes": [{"container": "app", "kind": "Java"}]}
+HEAP: Final = {"env": [{"name": "JAVA_TOOL_OPTIONS", "value": "-Xmx512m"}]}
+
+
+def in_place(
+    whole: Mapping[str, Any],
+    containers: Sequence[Mapping[str, Any]],
+    targets: Mapping[str, Mapping[str, Any]],
+    runtimes: Mapping[str, Any],
+) -> Decision:
+    """The first decision about a running pod with resources of its own."""
+    running = build.pod("web-1", containers=containers, change={"spec": {"resources": dict(whole)}})
+    spec = build.merged(EAGER, runtimes)
+    return build.decided(build.in_place(objects(whole, containers, targets, spec, pods=[running])))
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "expected"),
+    [
+        (JAVA, pair({"cpu": "2"})),
+        ({}, pair({"cpu": "2", "memory": "2G"}, {"memory": "4G"})),
+    ],
+)
+def test_the_pod_keeps_the_memory_that_its_container_keeps(
+    runtimes: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
+    size = {"cpu": "1", "memory": "1G"}
+    whole, containers = pair(size, {"memory": "2G"}), [build.container("app", size)]
+    decision = in_place(whole, containers, {"app": {"cpu": "2", "memory": "2G"}}, runtimes)
+    (resize,) = decision.resizes
+    body: Any = resize.body["spec"]
+    assert body["resources"] == expected
+    assert body["containers"][0]["resources"]["requests"] == expected["requests"]
+
+
+@pytest.mark.parametrize(("kept", "memory"), [("1G", "1512M"), ("2G", "2512M")])
+def test_the_pod_grows_by_what_its_other_containers_need(kept: str, memory: str) -> None:
+    """The app is to have 2G, and the other container 512M instead of 256M."""
+    containers = [build.container("app", {"memory": kept}), build.container("side", {"memory": "256M"})]
+    whole = pair({"memory": {"1G": "1256M", "2G": "2256M"}[kept]})
+    targets = {"app": {"memory": "2G"}, "side": {"memory": "512M"}}
+    (resize,) = in_place(whole, containers, targets, JAVA).resizes
+    body: Any = resize.body["spec"]
+    assert body["resources"] == pair({"memory": memory})
+    assert [entry["name"] for entry in body["containers"]] == ["side"]
+
+
+def test_what_containers_share_has_room_for_their_heaps() -> None:
+    containers = [build.merged(APP, HEAP), SIDE]
+    targets = {"app": {"memory": "100M"}, "side": {"memory": "100M"}}
+    for runtimes, memory in ((JAVA, "640Mi"), ({}, "200M")):
+        spec = build.merged(EAGER, runtimes)
+        decision = build.decided(objects(pair({"memory": "1G"}), containers, targets, spec))
+        assert template(decision) == {"": pair({"memory": memory})}
+
+
+def test_a_runtime_that_shares_the_memory_of_its_pod_is_reported() -> None:
+    spec = build.merged(EAGER, JAVA)
+    for resource, reported in (("memory", True), ("cpu", False)):
+        decision = build.decided(objects(pair({resource: "1G"}), [APP], {"app": {resource: "1G"}}, spec))
+        reason, message = active(decision)
+        assert (reason == "RuntimeMismatch") is reported
+        assert ("app shares the pod's memory, which is resized in place" in message) is reported
 
 
 # --- what is known of the containers that share ----------------------------------------------------------------------
