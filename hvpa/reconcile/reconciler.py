@@ -219,7 +219,7 @@ class Reconciler:
         ends = [resize for resize in decision.resizes if resize.of_start]
         failures = await self._cluster.resize_pods(hvpa.metadata, ends) if ends else ()
         for _, error in failures:
-            if not isinstance(error, Refused):
+            if not isinstance(error, Refused | Conflict):  # a pod that has been replaced has no boost to end
                 raise _Failed("ResizePods", error)  # and try again
 
     async def _decided(self, key: Key, objects: Objects) -> tuple[Observation, Decision]:

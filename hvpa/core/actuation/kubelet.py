@@ -49,9 +49,9 @@ def infeasible(pod: Pod) -> PodCondition | None:
     pending = fresh(pod, RESIZE_PENDING)
     if pending is None or pending.reason != INFEASIBLE:
         return None
-    if (resource := never_resized(pending.message)) is None:
+    if not (never := never_resized(pending.message)):
         return pending
-    what = "CPU" if resource == "cpu" else resource
+    what = " and ".join(["CPU" if resource == "cpu" else resource for resource in sorted(never)])
     note = f"{pending.message.rstrip('. ')}: on such a node, only new pods get another {what} size"
     return msgspec.structs.replace(pending, message=note)
 
@@ -59,8 +59,8 @@ def infeasible(pod: Pod) -> PodCondition | None:
 def resources_named(message: str) -> frozenset[Resource]:
     """Returns the resource that a message names, such as `alongside CPU Manager policy "static"`; empty if it names
     both or neither."""
-    if (never := never_resized(message)) is not None:
-        return frozenset({never})
+    if never := never_resized(message):
+        return never
     named = frozenset(
         resource for resource in RESOURCES if re.search(rf"\b{resource}\b", message, re.IGNORECASE)
     )

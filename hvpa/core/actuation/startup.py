@@ -284,7 +284,7 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
     ending = {
         container.name: container for container in pod.init_containers if container.name not in template
     }
-    why = "the pod template has CPU of its own" if pod.resources is not None else ""
+    why = "the pod template has resources of its own" if pod.resources is not None else ""
     boosts, first, left_out = dict[str, Boost](), dict[str, ResourceRequirements](), list[str]()
     for entry in spec.startup_boost:
         name = entry.container

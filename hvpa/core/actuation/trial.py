@@ -37,7 +37,7 @@ from hvpa.core.actuation.pod import (
     ran_out_of_memory,
 )
 from hvpa.core.actuation.startup import Boosts, with_cpu
-from hvpa.core.gates.backoff import rollbacks_after, with_waiting
+from hvpa.core.gates.backoff import rollbacks_after, with_rules, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.gates.verdict import Verdict, judged
 from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
@@ -294,4 +294,4 @@ def taken_back(
     )
     known, clock = observation.status.rolled_back, context.clock
     count, changes = rollbacks_after(known, clock), with_waiting(changes, known, clock)
-    return RolledBack(count=count, time=clock.stamp(), message=why, changes=changes)
+    return RolledBack(count=count, time=clock.stamp(), message=with_rules(why, known, clock), changes=changes)

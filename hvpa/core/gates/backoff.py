@@ -22,7 +22,7 @@ from hvpa.core.values.tuning import (
     REFUSAL_WAIT,
     ROLLBACK_WAIT,
 )
-from hvpa.core.workload.nodes import never_resized
+from hvpa.core.workload.nodes import never_resized, rules_named
 
 
 # --- changes that another client undid: the first time, HVPA repeats them at once -----------------------------------
@@ -133,7 +133,7 @@ def rolled_back_until(
     """
     if record is None:
         return None
-    is_never = never_resized(record.message) == key.resource
+    is_never = key.resource in never_resized(record.message)
     if not any(
         (change.container, change.resource) == key
         and (only_in_place if is_never else _covered_share(change.previous, change.failed, wanted) >= ALIKE)
@@ -166,6 +166,15 @@ def with_waiting(
     return changes + tuple(
         change for change in record.changes if (change.container, change.resource) not in failed
     )
+
+
+def with_rules(message: str, record: RolledBack | None, clock: Clock) -> str:
+    """Returns the message of a failure, with the rules of nodes that the earlier failures named, while those wait.
+    Otherwise HVPA would forget that a node resizes no CPU as soon as a memory size fails."""
+    if record is None or _is_second_try(record, clock):
+        return message
+    earlier = rules_named(record.message).keys() - rules_named(message).keys()
+    return "; earlier: ".join([message, *sorted(earlier)])
 
 
 def rollback_wait(count: int) -> dt.timedelta:

@@ -344,7 +344,7 @@ def _obstacles(
         yield invalid
     if decided.resizing is not None and decided.resizing.stuck:
         stuck = decided.resizing.stuck
-        yield Finding(NOT_RESIZED if never_resized(stuck) is None else NODE_FORBIDS, stuck)
+        yield Finding(NODE_FORBIDS if never_resized(stuck) else NOT_RESIZED, stuck)
 
 
 # --- the workload's own failures -------------------------------------------------------------------------------------

@@ -56,9 +56,12 @@ def review(spec: HvpaSpec) -> tuple[Remark, ...]:
         _utilization,
         _windows,
         _floors,
+        _fallback,
         _forecast,
         _long_waits,
         _costs,
+        _approvals,
+        _runtimes,
     )
     return tuple(remark for check in (*parts, *effects) for remark in check(spec))
 
@@ -313,6 +316,25 @@ def _floors(spec: HvpaSpec) -> Iterator[Remark]:
             yield Remark(field, why, "raise the floor, or remove it")
 
 
+def _fallback(spec: HvpaSpec) -> Iterator[Remark]:
+    """Yield remarks on replicas for an HPA without metrics that have no effect, or less than expected."""
+    path, fallback, template = "spec.hpa.fallback", spec.hpa.fallback, deployed_hpa(spec)
+    if fallback is None:
+        return
+    floor = fallback.replicas
+    if not has_hpa(spec):
+        yield Remark(path, "has no effect: no HPA is deployed or named", "set spec.hpa.deploy: true")
+    elif floor == "Current":
+        why = "Current is what HVPA does without a fallback: the replicas stay"
+        yield Remark(f"{path}.replicas", why, "set AsUsual or a number, or remove the fallback")
+    elif is_off(spec.hpa.scale_up):
+        why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
+        yield Remark(path, why, "set Auto, or remove the fallback")
+    elif template is not None and isinstance(floor, int) and floor > template.max_replicas:
+        why = f"{floor} is above maxReplicas ({template.max_replicas}), which takes precedence"
+        yield Remark(f"{path}.replicas", why, "raise maxReplicas, or lower the number")
+
+
 def _forecast(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield a remark on a forecast that has no effect."""
     if spec.forecast is None:
@@ -348,6 +370,19 @@ def _costs(spec: HvpaSpec) -> Iterator[Remark]:
         yield Remark(
             path, f"has no effect: a {kind} does not choose pods by their cost", "remove podDeletionCost"
         )
+
+
+def _approvals(spec: HvpaSpec) -> Iterator[Remark]:
+    if spec.mode == "Review" and not has_vpa(spec):
+        why = "only requests wait for an approval, and no VPA is deployed or named: HVPA changes replicas as with Apply"
+        yield Remark("spec.mode", why, "set Apply, or Recommend to change nothing")
+
+
+def _runtimes(spec: HvpaSpec) -> Iterator[Remark]:
+    for index, runtime in enumerate(spec.runtimes):
+        if runtime.kind == "Other" and runtime.heap_percent is None:
+            why = "has no effect: HVPA knows neither this runtime nor its heap"
+            yield Remark(f"spec.runtimes[{index}]", why, "set heapPercent, or remove the entry")
 
 
 def is_off(direction: ScaleType) -> bool:

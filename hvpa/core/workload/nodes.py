@@ -42,10 +42,15 @@ _FOR_A_TIME: Final = (
 """Beginnings of taints that a node has for a time only, such as `unschedulable` while it is drained."""
 
 
-def never_resized(message: str) -> Resource | None:
-    """Returns the resource of which a kubelet resizes nothing, by its message (`NODE_RULES`); None if another size may
-    be possible."""
-    return next((resource for part, resource in NODE_RULES.items() if part in message), None)
+def rules_named(message: str) -> Mapping[str, Resource]:
+    """Returns the `NODE_RULES` that a kubelet's message names."""
+    return {part: resource for part, resource in NODE_RULES.items() if part in message}
+
+
+def never_resized(message: str) -> frozenset[Resource]:
+    """Returns the resources of which a kubelet resizes nothing, by its message; empty if another size may be
+    possible."""
+    return frozenset(rules_named(message).values())
 
 
 def largest_node(nodes: Iterable[Node], pod: TemplateSpec) -> LargestNode:

@@ -9,7 +9,7 @@ import pytest
 from builders import build
 from hvpa.core.actuation.removal import LACKS
 from hvpa.core.model import DELETION_COST, PodCost
-from hvpa.reconcile.ports import Refused, Unavailable
+from hvpa.reconcile.ports import Conflict, Refused, Unavailable
 from tests.unit.core.actuation.sized_pods import LARGER, running, size_status
 from tests.unit.core.actuation.starting_pods import BOOST, DOWN, HAD, SIZE, starting
 from tests.unit.reconcile.fakes import Harness
@@ -39,8 +39,9 @@ def ended(web: Harness) -> list[tuple[str, Any]]:
     ]
 
 
-def test_the_boosts_of_a_deleted_hvpa_end() -> None:
-    web = boosted()
+@pytest.mark.parametrize("mode", ["Apply", "Review"])
+def test_the_boosts_of_a_deleted_hvpa_end(mode: str) -> None:
+    web = boosted(mode)
     web.reconcile()
     assert ("web-1", DOWN) not in ended(web)
     assert delete(web) == "gone"
@@ -58,9 +59,12 @@ def test_an_hvpa_that_resizes_nothing_ends_no_boost_when_it_is_deleted() -> None
 
 
 @pytest.mark.parametrize(
-    ("error", "outcome"), [(Unavailable("no answer"), "failed"), (Refused("no"), "gone")]
+    ("error", "outcome"),
+    [(Unavailable("no answer"), "failed"), (Refused("no"), "gone"), (Conflict("replaced"), "gone")],
 )
-def test_the_end_is_tried_again_unless_it_is_refused(error: Exception, outcome: str) -> None:
+def test_the_end_is_tried_again_unless_it_is_refused_or_the_pod_is_another(
+    error: Exception, outcome: str
+) -> None:
     web = boosted()
     web.reconcile()
     web.cluster.failures["resizes"] = error
@@ -70,9 +74,11 @@ def test_the_end_is_tried_again_unless_it_is_refused(error: Exception, outcome: 
     assert bool(ended(web)) == (outcome == "failed")
 
 
-@pytest.mark.parametrize("failures", [{}, {"costs": Refused("pods is forbidden")}])
-def test_the_marks_of_a_deleted_hvpa_are_removed(failures: dict[str, Exception]) -> None:
-    hvpa = build.hvpa(IN_PLACE, size_status(2, {"app": {"requests": LARGER}}))
+@pytest.mark.parametrize(
+    ("mode", "failures"), [("Apply", {}), ("Review", {}), ("Apply", {"costs": Refused("pods is forbidden")})]
+)
+def test_the_marks_of_a_deleted_hvpa_are_removed(mode: str, failures: dict[str, Exception]) -> None:
+    hvpa = build.hvpa({**IN_PLACE, "mode": mode}, size_status(2, {"app": {"requests": LARGER}}))
     marked = running("web-1", change={"metadata": {"annotations": {DELETION_COST: LACKS}}})
     others = running("web-2", change={"metadata": {"annotations": {DELETION_COST: "5"}}})
     for pods in ([running("web-0", LARGER), marked], [marked, others]):

@@ -185,7 +185,7 @@ def test_a_pod_with_resources_of_its_own_has_no_boost() -> None:
     )
     outcome = decided(objects(own, target, None, vpa({"app": REQUESTS}), [starting(requests=REQUESTS)]))
     assert outcome.resizes == ()
-    assert "the pod template has CPU of its own" in actuation(outcome).message
+    assert "the pod template has resources of its own" in actuation(outcome).message
 
 
 def test_the_begin_of_a_boost_carries_nothing_else() -> None:

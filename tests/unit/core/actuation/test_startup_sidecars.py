@@ -227,7 +227,7 @@ def test_a_pod_with_resources_of_its_own_has_no_boost_of_its_init_containers() -
     own = {"resources": {"limits": {"cpu": "500m"}}, "initContainers": [LIMITED]}
     target = {"spec": {"template": {"spec": own}}}
     outcome = decided(inputs(running(), target=target, spec=OF_FIRST, creation_sizes=()))
-    assert "init container migrate: the pod template has CPU of its own" in actuation(outcome).message
+    assert "init container migrate: the pod template has resources of its own" in actuation(outcome).message
     assert not outcome.creation_sizes
 
 

@@ -211,6 +211,12 @@ def test_canary_tries_nothing_where_nothing_changes() -> None:
 
 
 # --- it fails --------------------------------------------------------------------------------------------------------
+def test_rolled_back_needs_no_approval() -> None:
+    decision = wants("500M", confirmed_at(3), [failing("OOMKilled"), *pods_of(SMALL)], mode="Review")
+    assert rolled_back(decision).message == "pod web-0: container app ran out of memory"
+    assert desired(decision).containers[0].requests == {"memory": "1G"}
+
+
 @pytest.mark.parametrize(
     ("how", "minutes", "why"),
     [

@@ -30,6 +30,7 @@ from hvpa.core.gates.gates import NO_CLOCK
 from hvpa.core.model import Decision
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
+from tests.unit.core.fast import pods as fast
 
 APP_CPU = ResourceKey("app", "cpu")
 TOMORROW = stamp(at(days=1))
@@ -202,6 +203,19 @@ def test_saturated_cpu_is_a_rescue_with_trajectory(used: int, rescues: str, reas
     horizontal = hpa(3, used)
     result = reviewed(spec=spec, horizontal=horizontal, targets={"app": {"cpu": "1", "memory": "1Gi"}})
     assert [reason for reason, resource, _ in held(result) if resource == "cpu"] == reasons
+
+
+@pytest.mark.parametrize(("rescues", "wanted"), [("Wait", 1000), ("Pass", 1715)])
+def test_a_fast_raise_is_a_rescue(rescues: str, wanted: int) -> None:
+    change = {"mode": "Review", "review": {"rescues": rescues}}
+    assert fast.cpu(fast.deciding(fast.usage(1200, 1200), change)) == wanted
+
+
+@pytest.mark.parametrize("cpu", ["500m", "2"])
+def test_another_size_is_no_rescue(cpu: str) -> None:
+    """Also the way back after a rescue."""
+    result = reviewed(spec={"review": {"rescues": "Pass"}}, targets={"app": {"cpu": cpu, "memory": "1Gi"}})
+    assert [(reason, resource) for reason, resource, _ in held(result)] == [("Approval", "cpu")]
 
 
 def test_pods_of_an_approved_size_are_resized_after_the_approval_has_ended() -> None:

@@ -29,12 +29,14 @@ from hvpa.core.gates.backoff import (
     rollback_wait,
     rollbacks_after,
     rolled_back_until,
+    with_rules,
     without_written,
 )
 from hvpa.core.model import LAST_APPLIED, ScalableObservation
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.managers import manager_of, replicas_set_at
+from hvpa.core.workload.nodes import never_resized
 from tests.unit.core.trajectory import jointly
 
 CPU: Final = ResourceKey("app", "cpu")
@@ -418,6 +420,20 @@ def test_rolled_back_holds_all_sizes_if_the_nodes_resize_none(
     record = FAILED.model_copy(update={"message": STATIC})
     until = rolled_back_until(record, Clock(NOW), wanted, key, only_in_place=in_place)
     assert until == (at(hours=23) if waits else None)
+
+
+def test_rolled_back_knows_the_rules_of_nodes_while_they_wait_whatever_fails_meanwhile() -> None:
+    record = FAILED.model_copy(update={"message": STATIC})
+    for _ in range(3):
+        message = with_rules("pod web-2: OOMKilled", record, Clock(at(hours=3)))
+        assert message == 'pod web-2: OOMKilled; earlier: alongside CPU Manager policy "static"'
+        record = FAILED.model_copy(update={"message": message})
+        assert rolled_back_until(record, Clock(NOW), 2000, CPU, only_in_place=True) == at(hours=23)
+    both = with_rules('alongside Memory Manager policy "Static"', record, Clock(NOW))
+    assert never_resized(both) == {"cpu", "memory"}
+    assert with_rules(STATIC, record, Clock(NOW)) == STATIC
+    assert with_rules("OOMKilled", record, Clock(at(hours=24))) == "OOMKilled"
+    assert with_rules("OOMKilled", None, Clock(NOW)) == "OOMKilled"
 
 
 def test_rolled_back_count_starts_anew_long_after_the_last_failure() -> None:

@@ -60,7 +60,9 @@ def test_the_count_rises_to_the_fallback_once_metrics_are_lost_for_long(
     result = after_loss(fallback, lost(minutes), spec={"blend": blend})
     assert counts(result).target == expected
     if expected == 6:
-        assert any("by spec.hpa.fallback" in step for step in result.steps)
+        since = stamp(at(minutes=-minutes))
+        why = f"6 at least since the HPA lost its metrics at {since}, by spec.hpa.fallback"
+        assert f"replicas: 4 now, the HPA has no recommendation; {why}" in result.steps
 
 
 def test_the_fallback_is_due_at_its_time() -> None:

@@ -135,6 +135,27 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
         {"spec.hpa.schedule": floors(3), "spec.hpa.scaleUp.updatePolicy.updateMode": "Off"}, (), {
             "spec.hpa.schedule": "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off",
         }),
+    "a fallback without an HPA": (
+        {"spec.hpa": {"fallback": {"replicas": 3}}, "spec.trajectory": {}},
+        ("spec.maintenanceWindows", "spec.maintenanceTimeWindow"),
+        {"spec.hpa.fallback": "has no effect: no HPA is deployed or named"}),
+    "a fallback that changes nothing": ({"spec.hpa.fallback": {}}, (), {
+        "spec.hpa.fallback.replicas": "Current is what HVPA does without a fallback: the replicas stay",
+    }),
+    "a fallback that nothing is added for": (
+        {"spec.hpa.fallback": {"replicas": 3}, "spec.hpa.scaleUp.updatePolicy.updateMode": "Off"}, (), {
+            "spec.hpa.fallback": "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off",
+        }),
+    "a fallback above maxReplicas": ({"spec.hpa.fallback": {"replicas": 11}}, (), {
+        "spec.hpa.fallback.replicas": "11 is above maxReplicas (10), which takes precedence",
+    }),
+    "approvals without a VPA": ({"spec.mode": "Review", INTERVALS: []}, ("spec.vpa",), {
+        "spec.mode": "only requests wait for an approval, and no VPA is deployed or named",
+    }),
+    "a runtime of which nothing is known": (
+        {"spec.runtimes": [{"container": "app", "kind": "Java"}, {"container": "log", "kind": "Other"}]}, (), {
+            "spec.runtimes[1]": "has no effect: HVPA knows neither this runtime nor its heap",
+        }),
     "a forecast without an HPA": (
         {"spec.hpa": {}, "spec.forecast": {}, "spec.trajectory": {}},
         ("spec.maintenanceWindows", "spec.maintenanceTimeWindow"),
@@ -227,6 +248,10 @@ ALONE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"spec.blend": "Trajectory", "spec.vpa.template.spec.resourcePolicy.containerPolicies": [
             {"containerName": "app", "controlledResources": ["cpu"], "maxAllowed": {"cpu": "4"}},
             {"containerName": "log", "mode": "Off"}]}, ()),
+    "a fallback": ({"spec.hpa.fallback": {"replicas": 10}}, ()),
+    "approvals": ({"spec.mode": "Review"}, ()),
+    "a runtime whose heap is known": (
+        {"spec.runtimes": [{"container": "app", "kind": "Other", "heapPercent": 60}]}, ()),
     "deletion costs": ({"spec.updateStrategy": {"type": "InPlace", "podDeletionCost": "BySize"}}, ()),
     "a target of 20 percent": ({f"{TEMPLATE}.metrics": [{"type": "Resource", "resource": {
         "name": "cpu", "targetAverageUtilization": 20}}], INTERVALS: [interval(100, 1, 2), interval(0, 2, 10)]}, ()),
