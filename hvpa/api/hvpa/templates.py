@@ -100,8 +100,8 @@ class HpaTemplateSpec(OpenModel):
     RULES = (_owned("scaleTargetRef"),)
 
     min_replicas: Count | None = None
-    """Minimum number of replicas. Default: 1. If HVPA creates the HorizontalPodAutoscaler, the value must be greater
-    than 0 and at most maxReplicas."""
+    """Minimum number of replicas. Default: 1. If HVPA creates the HorizontalPodAutoscaler, the value must be at most
+    maxReplicas, and 0 needs a metric of type Object or External, and Kubernetes 1.37."""
     max_replicas: Count = Field(default=0, json_schema_extra={"default": None})
     """Maximum number of replicas. Required if HVPA creates the HorizontalPodAutoscaler. 0 counts as missing."""
     metrics: Annotated[tuple[MetricSpec, ...], Field(max_length=LIST_LENGTH)] = ()
@@ -116,6 +116,11 @@ class HpaTemplateSpec(OpenModel):
     def is_in_order(self) -> bool:
         """Whether minReplicas is at most maxReplicas."""
         return (self.min_replicas or 0) <= self.max_replicas
+
+    @property
+    def can_leave_zero(self) -> bool:
+        """Whether minReplicas is not 0, or a metric can be measured without pods."""
+        return self.min_replicas != 0 or any(metric.type in ("Object", "External") for metric in self.metrics)
 
     def to_v2(self) -> Wire:
         """Returns the template as an autoscaling/v2 spec, without the fields that it does not set."""
