@@ -500,7 +500,7 @@ def test_pods_that_are_switched_on_again_have_the_size_that_the_vpa_recommends(
 ) -> None:
     """In the same write, and at full weight: the template still has the size of the last pods."""
     off = {"updatePolicy": {"updateMode": "Off"}}
-    spec = {"blend": blend, "updateStrategy": {"type": "Rollout"}, **OWN}
+    spec: dict[str, Any] = {"blend": blend, "updateStrategy": {"type": "Rollout"}, **OWN}
     spec["vpa"] = {"deploy": True, "scaleUp": off if vpa_off else {}}
     spec |= {"weightBasedScalingIntervals": [{"vpaWeight": 30}]}
     vpa = build.vpa({"app": {"cpu": "3", "memory": "3G"}})
