@@ -256,3 +256,10 @@ def without_null_entries(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_null_entries(entry) for key, entry in value.items() if entry is not None}
     return [without_null_entries(entry) for entry in value] if isinstance(value, list) else value
+
+
+def test_a_template_that_is_no_object_is_refused() -> None:
+    spec = spec_with()
+    spec["vpa"]["template"]["spec"] = "text"
+    (problem,) = parse_spec(spec)[1]
+    assert str(problem) == "spec.vpa.template.spec: must be an object"
