@@ -143,7 +143,8 @@ def test_an_own_hpa_scales_to_zero_and_back_and_pods_wake_up_with_the_usual_size
     recommended.vpa(api, namespace, "web", WEB)
     recommended.recommend(api, namespace, "web", 128)
     await_pods(api, namespace, "web")
-    hpa = objects.horizontal()
+    # With Trajectory, the HPA waits as long, by its own window.
+    hpa = objects.horizontal(scaleDown={"stabilizationDuration": "1s"})
     target = {"type": "AverageValue", "averageValue": "5"}
     metrics = [{"type": "External", "external": {"metric": {"name": METRIC}, "target": target}}]
     hpa["template"]["spec"] |= {"minReplicas": 0, "metrics": metrics}

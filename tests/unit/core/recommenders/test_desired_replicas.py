@@ -516,6 +516,17 @@ def test_pods_that_are_switched_on_again_have_the_size_that_the_vpa_recommends(
         assert container["resources"]["requests"] == {"cpu": "3", "memory": "3G"}
 
 
+def test_the_average_of_no_pods_is_not_reported() -> None:
+    """The HPA divides by 0: its status then has the smallest number of 64 bits."""
+    garbage = metric("External", {"metric": {"name": "jobs"}}, {}, {"averageValue": f"{-(2**63)}m"})[1]
+    hpa = build.hpa(
+        3, None, {"spec": OWN["hpa"]["template"]["spec"], "status": {"currentMetrics": [garbage]}}
+    )
+    decision = decide(hpa, 0, 3, since(0), spec=OWN)
+    step = next(event.message for event in decision.events if event.type == "Normal")
+    assert step == "replicas 0 -> 3; 0 is outside minReplicas 1 and maxReplicas 10; HPA: using 3"
+
+
 def test_pods_that_are_resized_in_place_are_created_with_that_size() -> None:
     spec = {"updateStrategy": {"type": "InPlace"}, "vpa": {"deploy": True}, **OWN}
     found = objects(own(3, {**SWITCHED, "status": "False"}), 0, 3, since(0), spec=spec)
