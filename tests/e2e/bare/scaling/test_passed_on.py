@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localcluster.client.api import ApiError, Json
-from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.client.api import Json
 from localcluster.operator.operator import Operator
 from tests.e2e.bare.conftest import NewScenario
 
@@ -58,31 +57,3 @@ def test_a_value_that_the_crd_of_the_vpa_refuses_is_reported_and_no_vpa_is_made(
     assert scenario.api.find(VPA, scenario.name, scenario.namespace) is None
     scenario.change(template("vpa", recommenders=RECOMMENDERS))
     scenario.soon(lambda: scenario.api.find(VPA, scenario.name, scenario.namespace) is not None, "the VPA")
-
-
-@pytest.mark.parametrize(
-    ("axis", "fields", "path"),
-    [
-        (
-            "hpa",
-            {"scaleTargetRef": {"kind": "Deployment", "name": "web"}},
-            "spec.hpa.template.spec.scaleTargetRef",
-        ),
-        ("vpa", {"targetRef": {}}, f"{FIELDS}.targetRef"),
-        ("vpa", {"updatePolicy": {"updateMode": "Recreate"}}, f"{FIELDS}.updatePolicy"),
-        ("vpa", {"startupBoost": {"cpu": {"type": "Factor", "factor": 2}}}, f"{FIELDS}.startupBoost"),
-        (
-            "vpa",
-            {"resourcePolicy": {"containerPolicies": [{"containerName": "app", "startupBoost": {}}]}},
-            f"{FIELDS}.resourcePolicy.containerPolicies[0].startupBoost",
-        ),
-    ],
-)
-def test_the_api_server_refuses_a_field_that_hvpa_sets_itself(
-    plane: ControlPlane, new_scenario: NewScenario, axis: str, fields: Json, path: str
-) -> None:
-    scenario = new_scenario(create=False, changes=template(axis, **fields))
-    with pytest.raises(ApiError) as caught:
-        plane.api.create(scenario.manifest)
-    assert f"{path}: Invalid value" in str(caught.value)
-    assert "must not be set" in str(caught.value)
