@@ -197,8 +197,10 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
     result = {key: value for key, value in schema.items() if key not in _UNWANTED}
     _place_bounds(result)
     _drop_defaults_that_are_no_scalars(result)
-    if result.get("additionalProperties") is False:
+    if isinstance(unknown := result.get("additionalProperties"), bool):
         del result["additionalProperties"]
+        if unknown:
+            result["x-kubernetes-preserve-unknown-fields"] = True
     if "description" in result:
         result["description"] = " ".join(result["description"].split())
     if "properties" in result:

@@ -55,6 +55,7 @@ from hvpa.core.recommenders.desired_replicas import (
     DesiredReplicas,
     is_of_memory_alone,
     is_relative,
+    is_switching_off,
     measured_replicas,
     metered,
     put_inside,
@@ -72,7 +73,7 @@ from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.lately import Demands
 from hvpa.core.values.memo import Basis, Memo, remembered_while
-from hvpa.core.values.weight import AvailableAxes, Bounds, EffectiveWeight, weight_at
+from hvpa.core.values.weight import FULL, AvailableAxes, Bounds, EffectiveWeight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.pod_level import for_api
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps, rollout_goes_on
@@ -317,9 +318,9 @@ def _judge_axes(
     if current == switched == 0 or (switched is None and _is_left_at_zero(observation, bounds)):
         return AxesResult(desired, containers=resources, recommended=resources, scaled_to_zero=True)
     if switched is not None:
-        way = Way(switched, switched, 0, 0, how="as KEDA scales to 0 and back")
+        way = Way(switched, switched, 0, 0, how="as the HPA or KEDA scales to 0 and back")
         result = go(observation, context, desired, way, Bounds(switched, switched), starving=False)
-        return _joined(observation, desired, _Solution(None, result, None))
+        return _joined(observation, desired, _Solution(None, result, _usual_size(observation, context)))
     if (axis := without_past_goal(observation.horizontal, current, desired)) is not observation.horizontal:
         observation = structs.replace(observation, horizontal=axis)
     if spec.joint:
@@ -340,6 +341,15 @@ def _judge_axes(
     known = first_seen(observation, resources) if desired.of_memory_alone else None
     solution = _Solution(weight, horizontal, vertical, bounds.upper, needed, demand_record=known)
     return _joined(observation, desired, solution)
+
+
+def _usual_size(observation: ScalableState, context: GateContext) -> RequestsResult | None:
+    """Return the requests for pods that are switched on again: the VPA's recommendation, whatever the weight. The last
+    pods had the size for the end of a load, and a change costs nothing while there are no pods."""
+    vpa, has_pods = observation.vpa, observation.workload.spec.replicas > 0
+    if has_pods or not vpa.in_charge or vpa.problem is not None:
+        return None
+    return scale_vertically(observation, context, EffectiveWeight(FULL, "there are no pods"), wants_out=False)
 
 
 def _is_left_at_zero(observation: ScalableState, bounds: Bounds) -> bool:
@@ -492,7 +502,10 @@ def _desired(observation: Observation, clock: Clock) -> tuple[DesiredReplicas, B
     if hpa is None or _is_left_at_zero(observation, bounds):
         inside = put_inside(observation.spec.replicas, observation.workload.spec.replicas, bounds)
         return structs.replace(without, scale_replicas=inside), bounds
-    return _with_metered(hpa, trusted_replicas(hpa, observation, bounds, clock)), bounds
+    trusted = _with_metered(hpa, trusted_replicas(hpa, observation, bounds, clock))
+    if is_switching_off(hpa, observation):
+        trusted = structs.replace(trusted, scale_replicas=None)
+    return trusted, bounds
 
 
 def _with_metered(hpa: Hpa, desired: DesiredReplicas) -> DesiredReplicas:

@@ -26,6 +26,7 @@ from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, RolloutRecord, Vert
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
+from hvpa.api.schema.base import FieldPath
 from hvpa.api.values.quantity import Resource
 from hvpa.core.path.path import Path, Point, ResourceKey
 from hvpa.core.rules import GateFigures, Rules
@@ -220,6 +221,9 @@ class OwnedChange:
     resource_version: str = ""
     owner_references: tuple[Mapping[str, object], ...] = ()
     """`release` only: the owner references that stay."""
+    passed_on: tuple[FieldPath, ...] = ()
+    """`apply` only: fields of the manifest's spec that HVPA does not know. It applies the manifest only if the API
+    server takes all of them."""
 
 
 class Standing(msgspec.Struct, frozen=True, gc=False):

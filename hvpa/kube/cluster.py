@@ -14,6 +14,8 @@ from hvpa.api.hvpa.actuation import RollbackMetric
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta, Pod
+from hvpa.api.schema.base import dotted_path
+from hvpa.api.values import text
 from hvpa.core.model import (
     DELETION_COST,
     FIELD_MANAGER,
@@ -26,6 +28,7 @@ from hvpa.core.model import (
     PodResize,
     WorkloadPatch,
 )
+from hvpa.core.recommenders import manifests
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, not_found_error, write_error
 from hvpa.kube.client.limits import Limiter
@@ -75,6 +78,13 @@ class _Kind(msgspec.Struct):
 
 
 _decode_kind = msgspec.json.Decoder(_Kind).decode
+
+
+class _Specified(msgspec.Struct):
+    spec: dict[str, Any] = {}
+
+
+_decode_spec = msgspec.json.Decoder(_Specified).decode
 
 
 class KubeCluster:
@@ -238,6 +248,8 @@ class KubeCluster:
             if change.manifest is None:
                 raise WriteError(f"no manifest to apply to {change.kind} {change.name}")
             known = self._local.store(resource).get(Key(hvpa.namespace, change.name)) is not None
+            if change.passed_on:
+                await self._check_passed_on(hvpa, path, change, force=known)
             self._take(resource, await self._apply(hvpa, path, change.manifest, force=known))
         elif change.action == "delete":
             await self._delete(hvpa, resource, path, change)
@@ -246,6 +258,24 @@ class KubeCluster:
             if change.resource_version:
                 metadata["resourceVersion"] = change.resource_version
             self._take(resource, await self._patch(hvpa, path, {"metadata": metadata}, MERGE_PATCH))
+
+    async def _check_passed_on(self, hvpa: Meta, path: str, change: OwnedChange, *, force: bool) -> None:
+        """A dry run of an apply with fields that HVPA does not know. Raises Refused, with the field and the reason, if
+        the API server does not know one of them either, drops it (a feature gate is off), or stores another value."""
+        assert change.manifest is not None
+        template = f"spec.{'hpa' if change.kind == HPAS.kind else 'vpa'}.template.spec"
+        names = text.names([dotted_path((template, *field)) for field in change.passed_on])
+        try:
+            response = await self._apply(hvpa, path, change.manifest, force, dry_run=True)
+        except Refused as error:
+            raise Refused(f"{change.kind} {change.name} is not written, with {names}: {error}") from error
+        written = _read(_decode_spec, response, change.kind)
+        wanted = change.manifest.get("spec")
+        lost = manifests.not_taken(None if written is None else written.spec, wanted, change.passed_on)
+        if lost is not None:
+            why = "the API server drops this field, or stores another value"
+            gate = f"a feature gate of the cluster may be off, so {change.kind} {change.name} is not written"
+            raise Refused(f"{dotted_path((template, *lost))}: {why}; {gate}")
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
         """See the port. Returns at once; the Event is written in the background."""
@@ -284,13 +314,16 @@ class KubeCluster:
         query = {"fieldManager": FIELD_MANAGER} | ({"dryRun": "All"} if dry_run else {})
         return await self._send(hvpa, "PATCH", path, query, Body(msgspec.json.encode(body), content_type))
 
-    async def _apply(self, hvpa: Meta, path: str, manifest: Mapping[str, object], force: bool) -> bytes:
+    async def _apply(
+        self, hvpa: Meta, path: str, manifest: Mapping[str, object], force: bool, *, dry_run: bool = False
+    ) -> bytes:
         """Server-side apply.
 
         Without `force` (an object not in the local copy), an object that another client has created under this name
         stays unchanged: the API server refuses to change fields of another manager.
         """
         query = {"fieldManager": FIELD_MANAGER} | ({"force": "true"} if force else {})
+        query |= {"dryRun": "All", "fieldValidation": "Strict"} if dry_run else {}
         body = Body(msgspec.json.encode(manifest), APPLY_PATCH)
         try:
             return await self._send(hvpa, "PATCH", path, query, body)

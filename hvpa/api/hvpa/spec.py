@@ -78,11 +78,11 @@ class HpaSpec(SpecModel):
         ),
         Rule(
             "!has(self.deploy) || !self.deploy || !has(self.template) || !has(self.template.spec)"
-            " || !has(self.template.spec.minReplicas) || self.template.spec.minReplicas > 0",
-            lambda axis: (
-                not axis.deploy or axis.template.spec is None or axis.template.spec.min_replicas != 0
-            ),
-            "must be greater than 0 if deploy is true: HVPA does not scale a workload with 0 replicas",
+            " || !has(self.template.spec.minReplicas) || self.template.spec.minReplicas > 0"
+            " || (has(self.template.spec.metrics)"
+            " && self.template.spec.metrics.exists(metric, metric.type in ['Object', 'External']))",
+            lambda axis: not axis.deploy or axis.template.spec is None or axis.template.spec.can_leave_zero,
+            "0 needs a metric of type Object or External, because the others need pods",
             ".template.spec.minReplicas",
         ),
         Rule(

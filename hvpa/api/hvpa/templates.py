@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import Field, field_validator
+import msgspec
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
+from pydantic.alias_generators import to_snake
 
 from hvpa.api.hvpa.metrics import MetricSpec, Wire
 from hvpa.api.hvpa.selector import TemplateMeta
-from hvpa.api.schema.base import Rule, SpecModel
+from hvpa.api.schema.base import OpenModel, Rule, SpecModel, dotted_path, fault
 from hvpa.api.schema.fields import (
     LIST_LENGTH,
     ContainerChoice,
@@ -29,6 +31,32 @@ MAX_RESOURCES: Final = 10
 """Maximum number of resources in a bound of a container policy. Only CPU and memory have an effect."""
 
 
+PASSED_ON_BYTES: Final = 16_384
+"""Maximum size, as JSON, of the fields of a template that HVPA does not know."""
+_Owned = Annotated[Any, WithJsonSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True})]
+"""A field that HVPA sets itself. The template must not set it: `_owned`."""
+M = TypeVar("M", bound=OpenModel)
+
+
+def _owned(name: str, by: str = "HVPA sets it") -> Rule:
+    """Returns the rule that the template leaves a field alone."""
+    return Rule(
+        f"!has(self.{name})",
+        lambda model: getattr(model, to_snake(name)) is None,
+        f"must not be set: {by}",
+        f".{name}",
+    )
+
+
+def _is_small(template: M) -> M:
+    fields = template.passed_on()
+    if fields and (size := len(msgspec.json.encode(list(fields.values())))) > PASSED_ON_BYTES:
+        names = dotted_path(next(iter(fields)))
+        why = f"fields that HVPA does not know ({names}, …) may have {PASSED_ON_BYTES} bytes as JSON"
+        raise fault(f"{why}; they have {size}")
+    return template
+
+
 # --- HorizontalPodAutoscaler --------------------------------------------------------------------------------
 class ScalingPolicy(SpecModel):
     """A rate limit for the HorizontalPodAutoscaler."""
@@ -41,7 +69,7 @@ class ScalingPolicy(SpecModel):
     """Length of the period in seconds."""
 
 
-class ScalingRules(SpecModel):
+class ScalingRules(OpenModel):
     """How the HorizontalPodAutoscaler scales in one direction."""
 
     stabilization_window_seconds: Annotated[Count, Field(le=LONGEST_WINDOW_SECONDS)] | None = None
@@ -56,7 +84,7 @@ class ScalingRules(SpecModel):
     percent."""
 
 
-class Behavior(SpecModel):
+class Behavior(OpenModel):
     """How the HorizontalPodAutoscaler scales, as in autoscaling/v2. HVPA applies its own limits in addition."""
 
     scale_up: ScalingRules | None = None
@@ -65,12 +93,15 @@ class Behavior(SpecModel):
     """Scaling in."""
 
 
-class HpaTemplateSpec(SpecModel):
-    """Spec of the HorizontalPodAutoscaler. The operator sets its target."""
+class HpaTemplateSpec(OpenModel):
+    """Spec of the HorizontalPodAutoscaler. The operator sets its target. Other fields are passed on to the
+    HorizontalPodAutoscaler if the API server knows them."""
+
+    RULES = (_owned("scaleTargetRef"),)
 
     min_replicas: Count | None = None
-    """Minimum number of replicas. Default: 1. If HVPA creates the HorizontalPodAutoscaler, the value must be greater
-    than 0 and at most maxReplicas."""
+    """Minimum number of replicas. Default: 1. If HVPA creates the HorizontalPodAutoscaler, the value must be at most
+    maxReplicas, and 0 needs a metric of type Object or External, and Kubernetes 1.37."""
     max_replicas: Count = Field(default=0, json_schema_extra={"default": None})
     """Maximum number of replicas. Required if HVPA creates the HorizontalPodAutoscaler. 0 counts as missing."""
     metrics: Annotated[tuple[MetricSpec, ...], Field(max_length=LIST_LENGTH)] = ()
@@ -78,11 +109,18 @@ class HpaTemplateSpec(SpecModel):
     behavior: Behavior | None = None
     """Stabilization and rate limits of the HorizontalPodAutoscaler. If missing, it has neither: this Hvpa has its
     own."""
+    scale_target_ref: _Owned = None
+    """Must not be set: HVPA sets it."""
 
     @property
     def is_in_order(self) -> bool:
         """Whether minReplicas is at most maxReplicas."""
         return (self.min_replicas or 0) <= self.max_replicas
+
+    @property
+    def can_leave_zero(self) -> bool:
+        """Whether minReplicas is not 0, or a metric can be measured without pods."""
+        return self.min_replicas != 0 or any(metric.type in ("Object", "External") for metric in self.metrics)
 
     def to_v2(self) -> Wire:
         """Returns the template as an autoscaling/v2 spec, without the fields that it does not set."""
@@ -97,7 +135,7 @@ class HpaTemplate(SpecModel):
 
     metadata: TemplateMeta = TemplateMeta()
     """Labels and annotations."""
-    spec: HpaTemplateSpec | None = None
+    spec: Annotated[HpaTemplateSpec, AfterValidator(_is_small)] | None = None
     """Bounds, metrics and behavior."""
 
     @field_validator("spec", mode="after")
@@ -108,13 +146,16 @@ class HpaTemplate(SpecModel):
 
 
 # --- VerticalPodAutoscaler ----------------------------------------------------------------------------------
+_BOOSTS: Final = "a VerticalPodAutoscaler applies it even with updateMode Off, and HVPA has spec.startupBoost"
 _Amounts = Annotated[dict[Name, PlainQuantity], Field(max_length=MAX_RESOURCES), NoNulls]
 
 
-class ContainerPolicy(SpecModel):
-    """Bounds of the recommendation for a container."""
+class ContainerPolicy(OpenModel):
+    """Bounds of the recommendation for a container. Other fields are passed on to the VerticalPodAutoscaler if the API
+    server knows them."""
 
     RULES = (
+        _owned("startupBoost", _BOOSTS),
         Rule(
             "!has(self.minAllowed) || !has(self.maxAllowed) || self.minAllowed.all(r, !(r in self.maxAllowed)"
             f" || {cel_at_most('self.minAllowed[r]', 'self.maxAllowed[r]')})",
@@ -139,9 +180,11 @@ class ContainerPolicy(SpecModel):
     """Resources to scale. Default: CPU and memory."""
     controlled_values: Literal["RequestsAndLimits", "RequestsOnly"] | None = None
     """Whether limits change with the requests. Default: RequestsAndLimits."""
+    startup_boost: _Owned = None
+    """Must not be set: use spec.startupBoost."""
 
 
-class ResourcePolicy(SpecModel):
+class ResourcePolicy(OpenModel):
     """Bounds of the recommendations (`resourcePolicy` of a VerticalPodAutoscaler)."""
 
     container_policies: Annotated[tuple[ContainerPolicy, ...], Field(max_length=LIST_LENGTH)] = ()
@@ -153,14 +196,30 @@ class ResourcePolicy(SpecModel):
             policy.model_dump(by_alias=True, exclude_unset=True, mode="json")
             for policy in self.container_policies
         ]
-        return {"containerPolicies": policies}
+        return {**self.others, "containerPolicies": policies}
 
 
-class VpaTemplateSpec(SpecModel):
-    """Spec of the VerticalPodAutoscaler. The operator sets its target and its update mode."""
+class VpaTemplateSpec(OpenModel):
+    """Spec of the VerticalPodAutoscaler. The operator sets its target and its update mode. Other fields, such as
+    recommenders, are passed on to the VerticalPodAutoscaler if the API server knows them."""
+
+    RULES = (
+        _owned("targetRef"),
+        _owned(
+            "updatePolicy",
+            "HVPA sets updateMode Off, and a VerticalPodAutoscaler that is Off has no other use",
+        ),
+        _owned("startupBoost", _BOOSTS),
+    )
 
     resource_policy: ResourcePolicy | None = None
     """Bounds of the recommendations."""
+    target_ref: _Owned = None
+    """Must not be set: HVPA sets it."""
+    update_policy: _Owned = None
+    """Must not be set: HVPA sets updateMode Off."""
+    startup_boost: _Owned = None
+    """Must not be set: use spec.startupBoost."""
 
 
 class VpaTemplate(SpecModel):
@@ -168,5 +227,5 @@ class VpaTemplate(SpecModel):
 
     metadata: TemplateMeta = TemplateMeta()
     """Labels and annotations."""
-    spec: VpaTemplateSpec | None = None
-    """Resource policy."""
+    spec: Annotated[VpaTemplateSpec, AfterValidator(_is_small)] | None = None
+    """Resource policy, and other fields of the VerticalPodAutoscaler."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from math import isfinite
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -19,6 +20,10 @@ from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+FieldPath = tuple[str | int, ...]
+"""Path of a field relative to a model: names, and indices in lists."""
+DEEPEST: Final = 16
+"""Maximum nesting of a field that HVPA does not know. No field of an HPA or a VPA has half as many levels."""
 MOST_ERRORS: Final = 100
 """Maximum number of errors to report for a document."""
 _MAPS: Final = frozenset({"labels", "annotations", "matchLabels", "minAllowed", "maxAllowed"})
@@ -117,6 +122,42 @@ class SpecModel(_Model):
         return self.model_dump(by_alias=True, exclude_defaults=True, mode="json")
 
 
+class OpenModel(SpecModel):
+    """Base of models that also keep fields that HVPA does not know, as JSON without null, for the API server to check:
+    `passed_on`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_json(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        known = _aliases(cls)
+        return {
+            key: value if key in known else _checked_json(value, (key,))
+            for key, value in data.items()
+            if value is not None
+        }
+
+    @property
+    def others(self) -> dict[str, Any]:
+        """The fields of this object that HVPA does not know."""
+        return self.__pydantic_extra__ or {}
+
+    def passed_on(self) -> dict[FieldPath, Any]:
+        """Returns the fields that HVPA does not know, here and in the models below, by path: `{("resourcePolicy",
+        "containerPolicies", 0, "oomBumpUpRatio"): "1.5"}`."""
+        found: dict[FieldPath, Any] = {(name,): value for name, value in self.others.items()}
+        for name in type(self).model_fields:
+            field = getattr(self, name)
+            for at, part in enumerate(field) if isinstance(field, tuple) else ((None, field),):
+                if isinstance(part, OpenModel):
+                    start: FieldPath = (to_camel(name),) if at is None else (to_camel(name), at)
+                    found |= {(*start, *path): value for path, value in part.passed_on().items()}
+        return found
+
+
 class StatusModel(_Model):
     """Base of the parts of a status. It ignores unknown fields; `read_json` treats null as absent.
 
@@ -125,6 +166,24 @@ class StatusModel(_Model):
     """
 
     model_config = ConfigDict(extra="ignore", json_schema_extra=lambda schema: schema.pop("required", None))
+
+
+def _checked_json(value: object, path: FieldPath) -> object:
+    """Returns a value of an unknown field without null entries. Raises `fault` if JSON or Kubernetes has no such
+    value, or if it is nested too deeply to be handled safely."""
+    if len(path) > DEEPEST:
+        raise fault(f"must not be nested deeper than {DEEPEST} levels", *path)
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise fault("must have strings as keys", *path)
+        return {key: _checked_json(entry, (*path, key)) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list):
+        return [_checked_json(entry, (*path, index)) for index, entry in enumerate(value)]
+    is_number = isinstance(value, int) and -(2**63) <= value < 2**63
+    is_number = is_number or (isinstance(value, float) and isfinite(value))
+    if value is None or is_number or isinstance(value, str):
+        return value
+    raise fault("must be JSON: text, true, false, a number of 64 bits, a list or an object", *path)
 
 
 S = TypeVar("S", bound=StatusModel)

@@ -37,6 +37,8 @@ from hvpa.core.workload.managers import replicas_set_at
 
 TOO_MANY_REPLICAS = "TooManyReplicas"
 """Reason of the HPA's `ScalingLimited` if it would exceed maxReplicas (podautoscaler/horizontal.go)."""
+SCALED_TO_ZERO = "ScaledToZero"
+"""The HPA's condition that it has scaled to 0 itself (podautoscaler/horizontal.go)."""
 _NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet")
 _KEDA = ("ScaledObject", "keda.sh")
 """Kind and group of the controller of KEDA's HPAs."""
@@ -76,7 +78,7 @@ class DesiredReplicas(Struct, frozen=True):
     """The resources that the HPA's metrics measure, with or without a value, and their container ("": whole pod); None
     while there is no HPA."""
     switched: int | None = None
-    """The count that KEDA itself sets: `switched_replicas`."""
+    """The count that switches the workload off or on again: `switched_replicas`."""
 
 
 def is_of_keda(hpa: Hpa) -> bool:
@@ -86,17 +88,37 @@ def is_of_keda(hpa: Hpa) -> bool:
 
 
 def switched_replicas(hpa: Hpa, observation: ScalableObservation, bounds: Bounds) -> int | None:
-    """Return the count that KEDA sets without its HPA, which can scale neither to 0 nor from 0. KEDA writes 0 into
-    `spec.replicas` to deactivate the workload, and 1 or minReplicas to activate it again. None if KEDA does neither, or
-    if the workload has 0 replicas for another reason."""
-    wanted = observation.spec.replicas
-    if not is_of_keda(hpa):
-        return None
+    """Return the count in `spec.replicas` if it switches the workload off (0) or on again; None if it does neither, or
+    if the workload has 0 replicas for another reason.
+
+    KEDA switches without its HPA. Since Kubernetes 1.37, an HPA with minReplicas 0 switches, too, and reports
+    `ScaledToZero`. It never leaves a 0 that another client wrote.
+    """
+    wanted, applied_from = observation.spec.replicas, observation.horizontal.applied_from
     if wanted == 0:
-        return 0
-    applied_from = observation.horizontal.applied_from
+        return 0 if is_of_keda(hpa) or is_scaled_to_zero(hpa) else None
     is_ours = applied_from is not None and applied_from.replicas == 0
-    return bounds.clamp(wanted) if wanted and observation.workload.spec.replicas == 0 and is_ours else None
+    is_off = observation.workload.spec.replicas == 0 and is_ours
+    if not wanted or not is_off:
+        return None
+    if is_of_keda(hpa):
+        return bounds.clamp(wanted)
+    can_switch = hpa.spec.min_replicas == 0 or condition(hpa.status.conditions, SCALED_TO_ZERO) is not None
+    return wanted if can_switch and bounds.contains(wanted) else None
+
+
+def is_scaled_to_zero(hpa: Hpa) -> bool:
+    """Return whether the HPA reports that it has scaled to 0."""
+    reported = condition(hpa.status.conditions, SCALED_TO_ZERO)
+    return reported is not None and reported.status == "True"
+
+
+def is_switching_off(hpa: Hpa, observation: ScalableObservation) -> bool:
+    """Return whether the HPA has written 0 into `spec.replicas`, but not yet its status. If another client wrote the 0,
+    the HPA reports `ScalingDisabled`."""
+    active = condition(hpa.status.conditions, "ScalingActive")
+    is_disabled = active is not None and active.reason == "ScalingDisabled"
+    return hpa.spec.min_replicas == 0 and observation.spec.replicas == 0 and not is_disabled
 
 
 def metered(hpa: Hpa) -> tuple[tuple[Resource, str], ...]:

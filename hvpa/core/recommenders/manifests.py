@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.objects.read_models import Hpa, Meta, Vpa
+from hvpa.api.schema.base import FieldPath
 from hvpa.api.values.quantity import QuantityError, parse_quantity
 from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind
 
@@ -88,9 +90,30 @@ def _vpa_spec(spec: HvpaSpec) -> dict[str, object]:
         "targetRef": {"apiVersion": version, "kind": target.kind, "name": target.name},
         "updatePolicy": {"updateMode": "Off"},
     }
-    if template is not None and template.resource_policy is not None:
-        body["resourcePolicy"] = template.resource_policy.to_wire()
+    if template is not None:
+        body |= template.others
+        if template.resource_policy is not None:
+            body["resourcePolicy"] = template.resource_policy.to_wire()
     return body
+
+
+def passed_on(kind: OwnedKind, spec: HvpaSpec) -> tuple[FieldPath, ...]:
+    """Return the paths, in the template's spec, of the fields that HVPA does not know and sends as they are."""
+    template = spec.hpa.template.spec if kind == "HorizontalPodAutoscaler" else spec.vpa.template.spec
+    return () if template is None else tuple(template.passed_on())
+
+
+def not_taken(have: object, asked: object, paths: Iterable[FieldPath]) -> FieldPath | None:
+    """Return the first of these paths whose value in the spec `have` is not that of the spec `asked`."""
+    return next((path for path in paths if not _contains(_at(have, path), _at(asked, path))), None)
+
+
+def _at(value: Any, path: FieldPath) -> object:
+    """Return the value at a path; None if there is none."""
+    try:
+        return reduce(lambda part, name: part[name], path, value)
+    except (KeyError, IndexError, TypeError):
+        return None
 
 
 def up_to_date(existing: Hpa | Vpa, document: Mapping[str, Any]) -> bool:

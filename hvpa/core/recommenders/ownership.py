@@ -305,7 +305,7 @@ def _new_recommender(rules: OwnerRules[O], changes: Changes) -> Recommender[O]:
     """Return a recommender to create, under a name that no candidate has."""
     name = _free_name(rules)
     problem = Finding(f"{rules.short}Created", f"{rules.kind} {name} is being created")
-    applied = OwnedChange("apply", rules.kind, name, manifest=rules.document(name))
+    applied = _application(rules, name, rules.document(name))
     return Recommender(True, problem, (*changes, applied), in_charge=True)
 
 
@@ -314,8 +314,13 @@ def _own_recommender(rules: OwnerRules[O], chosen: O, changes: Changes) -> Recom
     name = chosen.metadata.name
     document = rules.document(name)
     if not manifests.up_to_date(chosen, document):
-        changes = (*changes, OwnedChange("apply", rules.kind, name, manifest=document))
+        changes = (*changes, _application(rules, name, document))
     return Recommender(True, None, changes, in_charge=True, object=chosen)
+
+
+def _application(rules: OwnerRules[O], name: str, document: dict[str, Any]) -> OwnedChange:
+    fields = manifests.passed_on(rules.kind, rules.spec)
+    return OwnedChange("apply", rules.kind, name, manifest=document, passed_on=fields)
 
 
 def _age(candidate: Hpa | Vpa) -> tuple[dt.datetime, str]:

@@ -275,7 +275,7 @@ def _ready(
     if not _has_recommender(observation):
         return False, _NO_RECOMMENDER
     if decided.axes.scaled_to_zero and decided.axes.desired.switched == 0:
-        return True, Finding(RECONCILED, "KEDA has scaled the target to 0 replicas")
+        return True, Finding(RECONCILED, "the HPA or KEDA has scaled the target to 0 replicas")
     if decided.axes.scaled_to_zero:
         return True, Finding("ScaledToZero", "the target has 0 replicas, so HVPA does not scale it")
     applies = observation.spec.applies

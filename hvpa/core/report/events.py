@@ -181,6 +181,9 @@ def _of_replicas(
     raised = bounds.raised
     if raised.lower > bounds.lower and view.target == raised.lower:
         yield f"at least {raised.lower} {bounds.floor_by}"
+    if view.current == 0 and view.hpa is not None:
+        yield f"HPA: using {view.hpa}"  # it divides by no pods, so its averages are no numbers
+        return
     readings = () if hpa is None or view.hpa is None else readings_of(observation, hpa, clock)
     if hpa is not None and estimate_replicas(observation, hpa, readings, clock) is not None:
         metric, value = leading_metric(observation, hpa, readings, clock)

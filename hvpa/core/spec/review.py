@@ -16,6 +16,8 @@ from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.hvpa.templates import ContainerPolicy, HpaTemplateSpec
 from hvpa.api.objects.kinds import KINDS, in_words, is_custom
+from hvpa.api.schema.base import dotted_path
+from hvpa.api.suggest import suggestion
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.api.values.text import counted
@@ -48,7 +50,7 @@ class Remark:
 
 def review(spec: HvpaSpec) -> tuple[Remark, ...]:
     """Return the remarks on a spec: first on its settings, then on settings without effect."""
-    parts = (_recommenders, _target, _replicas, _interval_bounds, _interval_holes)
+    parts = (_recommenders, _passed_on, _target, _replicas, _interval_bounds, _interval_holes)
     effects = (
         _low_targets,
         _no_end,
@@ -83,6 +85,16 @@ def _recommenders(spec: HvpaSpec) -> Iterator[Remark]:
             "neither spec.hpa nor spec.vpa is deployed or named, so HVPA scales nothing",
             "set spec.hpa.deploy: true, spec.vpa.deploy: true, or both",
         )
+
+
+def _passed_on(spec: HvpaSpec) -> Iterator[Remark]:
+    """Yield a remark on each field of a template that HVPA does not know, if its name is like that of a known field."""
+    for axis, template in (("hpa", spec.hpa.template.spec), ("vpa", spec.vpa.template.spec)):
+        for field in () if template is None else template.passed_on():
+            path = dotted_path(("spec", axis, "template", "spec", *field))
+            if (meant := suggestion(path)) is not None:
+                why = f"HVPA does not know this field, and passes it on to the {axis.upper()}"
+                yield Remark(path, why, f"remove it if it is misspelt: {meant}")
 
 
 def _target(spec: HvpaSpec) -> Iterator[Remark]:

@@ -23,6 +23,9 @@ any other code.
 NODE_CAPACITY = "NodeCapacity"
 """The cause of a 403 for a resize beyond the allocatable resources of the pod's node (`ReasonNodeCapacity` in
 plugin/pkg/admission/podresize of Kubernetes 1.37)."""
+UNKNOWN_FIELDS = "failed to create typed patch object"
+"""The API server's message about an applied object with fields that its schema does not have. It sends this as a 500
+(apimachinery/pkg/util/managedfields/internal/structuredmerge.go)."""
 MAX_RETRY_AFTER = 60.0
 """Maximum seconds to wait; a longer Retry-After is cut to this."""
 
@@ -163,7 +166,7 @@ def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
     if error.overloaded:
         wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
         return Overloaded(str(error), dt.timedelta(seconds=wait))
-    if error.status >= 500:
+    if error.status >= 500 and UNKNOWN_FIELDS not in str(error):
         return Unavailable(str(error))
     if error.status == 403 and NODE_CAPACITY in error.causes:
         return NodeTooSmall(str(error))

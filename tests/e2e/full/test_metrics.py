@@ -125,6 +125,52 @@ def test_keda_scales_an_hvpa_to_zero_and_back(
     assert written[HPA_CONTROLLER] == 0
 
 
+@pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
+def test_an_own_hpa_scales_to_zero_and_back_and_pods_wake_up_with_the_usual_size(
+    cluster: ControlPlane, operator: Operator, namespace: str, adapter: MetricsAdapter, blend: str
+) -> None:
+    """minReplicas 0 with an External metric, which the API server and the HPA controller of 1.37 take."""
+
+    def queue(length: int) -> None:
+        adapter.external[(namespace, METRIC)] = [({}, length)]
+
+    def replicas() -> int:
+        return objects.replicas(api, "web", namespace)
+
+    api = cluster.api
+    queue(10)
+    api.create(objects.deployment("web", namespace))
+    recommended.vpa(api, namespace, "web", WEB)
+    recommended.recommend(api, namespace, "web", 128)
+    await_pods(api, namespace, "web")
+    # With Trajectory, the HPA waits as long, by its own window.
+    hpa = objects.horizontal(scaleDown={"stabilizationDuration": "1s"})
+    target = {"type": "AverageValue", "averageValue": "5"}
+    metrics = [{"type": "External", "external": {"metric": {"name": METRIC}, "target": target}}]
+    hpa["template"]["spec"] |= {"minReplicas": 0, "metrics": metrics}
+    spec = {"vpa": {"name": "web"}, "blend": blend, "updateStrategy": {"type": "Rollout"}}
+    api.create(objects.hvpa("web", namespace, hpa=hpa, **spec))
+    wait_for(lambda: _reason(cluster, namespace) == "Recommending", TIMEOUT, "the HPA is used")
+
+    queue(0)
+    wait_for(lambda: replicas() == 0, TIMEOUT, "the HPA scales to 0")
+    wait_for(lambda: not api.list("Pod", namespace, "app=web"), TIMEOUT, "no pod is left")
+    wait_for(lambda: _reason(cluster, namespace) == "NoPods", TIMEOUT, "the Hvpa says so")
+    assert objects.conditions(api, "web", namespace)["Ready"] == ("True", "Reconciled")
+    recommended.recommend(api, namespace, "web", 512)
+    time.sleep(5)  # more than two HPA periods: no controller takes it back
+    assert (replicas(), api.get("Hvpa", "web", namespace)["spec"]["replicas"]) == (0, 0)
+
+    before = len(_writes(cluster, namespace))
+    queue(15)
+    wait_for(lambda: replicas() >= 3, TIMEOUT, "the HPA takes it from 0")
+    woken = _writes(cluster, namespace)[before]
+    assert woken["replicas"] >= 1
+    (container,) = woken["template"]["spec"]["containers"]
+    assert parse_memory(container["resources"]["requests"]["memory"]) >= 512 * 2**20
+    assert cluster.audit.writers("deployments", "web", namespace)[HPA_CONTROLLER] == 0
+
+
 @pytest.mark.parametrize("strategy", ["InPlace", "Rollout"])
 def test_rollback_metrics_take_a_size_back_on_the_first_pods(
     cluster: ControlPlane, operator: Operator, namespace: str, adapter: MetricsAdapter, strategy: str
@@ -196,13 +242,14 @@ def _reason(cluster: ControlPlane, namespace: str) -> str:
     return objects.conditions(cluster.api, "web", namespace).get("HpaActive", ("", ""))[1]
 
 
-def _first_step(cluster: ControlPlane, namespace: str) -> int:
-    """The first count that the operator has set."""
-    asked = cluster.audit.requests(
+def _writes(cluster: ControlPlane, namespace: str) -> list[Json]:
+    """What the operator has written into the specs of Deployments, in order."""
+    found = cluster.audit.requests(
         writes=True, user=OPERATOR_USER, namespace=namespace, resource="deployments", code=200
     )
-    return next(
-        int(request.body["spec"]["replicas"])
-        for request in asked
-        if "replicas" in request.body.get("spec", {})
-    )
+    return [request.body["spec"] for request in found if request.body.get("spec")]
+
+
+def _first_step(cluster: ControlPlane, namespace: str) -> int:
+    """The first count that the operator has set."""
+    return next(int(spec["replicas"]) for spec in _writes(cluster, namespace) if "replicas" in spec)

@@ -35,7 +35,19 @@ def test_the_file_in_config_is_what_is_printed(capsys: pytest.CaptureFixture[str
     text = capsys.readouterr().out
     assert FILE.read_text(encoding="utf-8") == text, "run `make generate`"
     assert yaml.load(text, yaml.CSafeLoader) == render_crd()
-    assert "preserve-unknown-fields" not in text
+
+
+def test_only_the_templates_of_hpa_and_vpa_keep_unknown_fields() -> None:
+    kept = [path for path in ALL if ALL[path].get("x-kubernetes-preserve-unknown-fields")]
+    hpa, vpa = ".spec.hpa.template.spec", ".spec.vpa.template.spec"
+    policies = f"{vpa}.resourcePolicy.containerPolicies[]"
+    open_models = [hpa, *[f"{hpa}.behavior{way}" for way in ("", ".scaleUp", ".scaleDown")]]
+    open_models += [vpa, f"{vpa}.resourcePolicy", policies]
+    refused = [
+        f"{hpa}.scaleTargetRef",
+        *[f"{vpa}.{name}" for name in ("targetRef", "updatePolicy", "startupBoost")],
+    ]
+    assert sorted(kept) == sorted([*open_models, *refused, f"{policies}.startupBoost"])
 
 
 def test_every_field_is_described() -> None:

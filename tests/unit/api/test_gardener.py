@@ -46,7 +46,7 @@ def stricter(old: dict[str, Any], new: dict[str, Any] | None, path: str) -> Iter
     if new is None:
         if not path.startswith("status."):
             yield Stricter(path, "unknown")
-    elif not new.get("x-kubernetes-preserve-unknown-fields"):
+    elif "properties" in new or not new.get("x-kubernetes-preserve-unknown-fields"):
         yield from (Stricter(path, keyword) for keyword in _keywords(old, new))
         for name in set(new.get("required", ())) - set(old.get("required", ())):
             yield Stricter(f"{path}.{name}", "required")

@@ -258,6 +258,52 @@ async def test_owned_objects_are_applied_released_and_deleted(tmp_path: Path) ->
         assert harness.get(HPAS, "h") is None
 
 
+WITH_RECOMMENDERS = {"kind": VPA, "spec": {"recommenders": [{"name": "fast"}]}}
+PASSED_ON = OwnedChange("apply", VPA, "v", manifest=WITH_RECOMMENDERS, passed_on=(("recommenders",),))
+UNDECLARED = "failed to create typed patch object (ns/v; V): .spec.recommenders: field not declared in schema"
+
+
+async def test_fields_that_hvpa_does_not_know_are_written_after_a_dry_run(tmp_path: Path) -> None:
+    harness = Harness(answer("v", 3, **WITH_RECOMMENDERS))
+    await harness.write(tmp_path, lambda cluster: cluster.change_owned(OWNER, PASSED_ON))
+    tried, written = [query for _, _, query in harness.server.requests]
+    assert tried == {"fieldManager": "hvpa", "dryRun": "All", "fieldValidation": "Strict"}
+    assert written == {"fieldManager": "hvpa"}
+    assert harness.server.bodies == [WITH_RECOMMENDERS] * 2
+    assert harness.get(VPAS, "v") is not None
+
+
+@pytest.mark.parametrize(
+    ("response", "why"),
+    [
+        (
+            status(500, "", UNDECLARED),
+            f"VerticalPodAutoscaler v is not written, with {{field}}: {UNDECLARED}",
+        ),
+        (status(422, "", "recommenders: must be one"), "with {field}: recommenders: must be one"),
+        (
+            respond(answer("v", 3, spec={})),
+            "{field}: the API server drops this field, or stores another value",
+        ),
+        (
+            respond(answer("v", 3, spec={"recommenders": []})),
+            "{field}: the API server drops this field, or stores",
+        ),
+        (respond(answer("v", 3, spec="none")), "{field}: the API server drops this field, or stores"),
+    ],
+)
+async def test_a_field_that_the_api_server_does_not_take_is_reported_and_nothing_is_written(
+    tmp_path: Path, response: web.Response, why: str
+) -> None:
+    harness = Harness()
+    harness.first = [response]
+    with pytest.raises(Refused) as caught:
+        await harness.write(tmp_path, lambda cluster: cluster.change_owned(OWNER, PASSED_ON))
+    assert why.format(field="spec.vpa.template.spec.recommenders") in str(caught.value)
+    assert len(harness.server.requests) == 1
+    assert harness.get(VPAS, "v") is None
+
+
 async def test_what_stays_for_its_finalizers_is_known_until_it_is_gone(tmp_path: Path) -> None:
     harness = Harness(answer("v", 4, kind=VPA, metadata={"deletionTimestamp": "2026-11-21T10:00:00Z"}))
     harness.put(VPAS, answer("v", 3))

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
@@ -409,7 +411,10 @@ def test_keda_scales_to_zero_and_back(
     assert (build.counts(decision).target, decision.scale_replicas) == (expected, None)
     ready, active = build.condition(decision, "Ready"), build.condition(decision, "HpaActive")
     if wanted == current == 0:
-        assert (ready.reason, ready.message) == ("Reconciled", "KEDA has scaled the target to 0 replicas")
+        assert (ready.reason, ready.message) == (
+            "Reconciled",
+            "the HPA or KEDA has scaled the target to 0 replicas",
+        )
         assert (active.reason, warnings(decision), decision.workload_patch) == ("NoPods", [], None)
     else:
         assert ready.reason == ("ScaledToZero" if expected == current == 0 else "Reconciled")
@@ -438,6 +443,116 @@ def test_keda_finds_a_scale_before_it_creates_the_hpa(
     scale_replicas: int | None, expected: int | None
 ) -> None:
     assert decide(None, 3, scale_replicas, spec=NAMED).scale_replicas == expected
+
+
+# --- an HPA that scales to 0 itself ----------------------------------------------------------------------------------
+JOBS = metric("External", {"metric": {"name": "jobs"}}, {"type": "Value", "value": "5"}, {"value": "15"})
+OWN = {"hpa": {"template": {"spec": {"minReplicas": 0, "metrics": [JOBS[0]]}}}}
+SWITCHED = {"type": "ScaledToZero", "status": "True", "reason": "ScaledToZero"}
+DISABLED = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}
+
+
+def own(desired: int, *conditions: dict[str, Any]) -> Hpa:
+    """The HPA that HVPA has made of the template `OWN`."""
+    status = {"currentMetrics": [JOBS[1]], "conditions": list(conditions)}
+    return build.hpa(desired, None, {"spec": {"minReplicas": 0, "metrics": [JOBS[0]]}, "status": status})
+
+
+def since(before: int) -> HvpaStatus:
+    applied_from = {"replicas": before, "desired": before, "weight": 0}
+    return HvpaStatus.model_validate({"axes": {"horizontal": {"appliedFrom": applied_from}}})
+
+
+@pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
+@pytest.mark.parametrize(
+    ("current", "wanted", "before", "conditions", "expected"),
+    [
+        pytest.param(3, 0, 3, [SWITCHED], (0, None), id="it is followed to 0"),
+        pytest.param(3, 0, 3, [], (3, None), id="the HPA has yet to report that it wrote the 0"),
+        pytest.param(
+            3, 0, 3, [DISABLED], (3, 3), id="another client wrote the 0, which switches the HPA off"
+        ),
+        pytest.param(0, 0, 0, [SWITCHED], (0, None), id="it stays at 0"),
+        pytest.param(0, 0, 0, [DISABLED], (0, 1), id="a new HPA can't leave 0 by itself"),
+        pytest.param(0, 1, 0, [DISABLED], (1, None), id="a new HPA is helped out of 0"),
+        pytest.param(0, 3, 0, [{**SWITCHED, "status": "False"}], (3, None), id="it is followed from 0"),
+        pytest.param(0, 3, 0, [SWITCHED], (3, None), id="the HPA has yet to report that it left 0"),
+        pytest.param(0, 99, 0, [], (0, 1), id="an HPA writes no count outside the bounds"),
+        pytest.param(0, 3, 3, [SWITCHED], (0, None), id="another client scaled the workload to 0"),
+    ],
+)
+def test_an_own_hpa_scales_to_zero_and_back(
+    current: int,
+    wanted: int,
+    before: int,
+    conditions: list[Any],
+    expected: tuple[int, int | None],
+    blend: str,
+) -> None:
+    decision = decide(own(3, *conditions), current, wanted, since(before), spec={"blend": blend, **OWN})
+    assert (build.counts(decision).target, decision.scale_replicas) == expected
+
+
+@pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
+@pytest.mark.parametrize("vpa_off", [False, True])
+def test_pods_that_are_switched_on_again_have_the_size_that_the_vpa_recommends(
+    blend: str, vpa_off: bool
+) -> None:
+    """In the same write, and at full weight: the template still has the size of the last pods."""
+    off = {"updatePolicy": {"updateMode": "Off"}}
+    spec: dict[str, Any] = {"blend": blend, "updateStrategy": {"type": "Rollout"}, **OWN}
+    spec["vpa"] = {"deploy": True, "scaleUp": off if vpa_off else {}}
+    spec |= {"weightBasedScalingIntervals": [{"vpaWeight": 30}]}
+    vpa = build.vpa({"app": {"cpu": "3", "memory": "3G"}})
+    found = objects(own(3, {**SWITCHED, "status": "False"}), 0, 3, since(0), spec=spec)
+    decision = build.decided(replace(found, vpas=(vpa,)))
+    assert decision.workload_patch is not None
+    written: Any = decision.workload_patch.body["spec"]
+    assert written["replicas"] == 3
+    if vpa_off:
+        assert "template" not in written
+    else:
+        (container,) = written["template"]["spec"]["containers"]
+        assert container["resources"]["requests"] == {"cpu": "3", "memory": "3G"}
+
+
+def test_the_average_of_no_pods_is_not_reported() -> None:
+    """The HPA divides by 0: its status then has the smallest number of 64 bits."""
+    garbage = metric("External", {"metric": {"name": "jobs"}}, {}, {"averageValue": f"{-(2**63)}m"})[1]
+    hpa = build.hpa(
+        3, None, {"spec": OWN["hpa"]["template"]["spec"], "status": {"currentMetrics": [garbage]}}
+    )
+    decision = decide(hpa, 0, 3, since(0), spec=OWN)
+    step = next(event.message for event in decision.events if event.type == "Normal")
+    assert step == "replicas 0 -> 3; 0 is outside minReplicas 1 and maxReplicas 10; HPA: using 3"
+
+
+def test_pods_that_are_resized_in_place_are_created_with_that_size() -> None:
+    spec = {"updateStrategy": {"type": "InPlace"}, "vpa": {"deploy": True}, **OWN}
+    found = objects(own(3, {**SWITCHED, "status": "False"}), 0, 3, since(0), spec=spec)
+    decision = build.decided(replace(found, vpas=(build.vpa({"app": {"cpu": "3", "memory": "3G"}}),)))
+    size = decision.status.desired
+    assert size is not None
+    assert (size.replicas, dict(size.containers[0].requests)) == (3, {"cpu": "3", "memory": "3G"})
+
+
+@given(
+    st.integers(0, 12),
+    st.none() | st.integers(0, 99),
+    st.integers(0, 12),
+    st.lists(st.sampled_from([SWITCHED, {**SWITCHED, "status": "False"}, DISABLED]), max_size=2),
+    st.sampled_from(["Additive", "Trajectory"]),
+)
+def test_zero_is_entered_and_left_only_as_the_hpa_reports(
+    current: int, wanted: int | None, before: int, conditions: list[Any], blend: str
+) -> None:
+    decision = decide(own(3, *conditions), current, wanted, since(before), spec={"blend": blend, **OWN})
+    target = build.counts(decision).target
+    if current > 0 and target == 0:
+        assert (wanted, SWITCHED in conditions) == (0, True)
+    if current == 0 and target > 0:
+        assert (before, target) == (0, wanted)
+    assert decision.scale_replicas != 0
 
 
 # --- which resources the metrics measure -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from builders import build
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.core.model import TEMPLATE_HASH
-from hvpa.core.recommenders.manifests import document, up_to_date
+from hvpa.core.recommenders.manifests import document, not_taken, up_to_date
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 TOLERATED = {"stabilizationWindowSeconds": 60, "tolerance": "0.05"}
@@ -161,3 +161,44 @@ def test_whether_an_object_is_up_to_date(
 @pytest.mark.parametrize(("mode", "expected"), [("Off", True), ("Auto", False)])
 def test_a_vpa_is_compared_likewise(mode: str, expected: bool) -> None:
     assert is_up_to_date({"spec": {"updatePolicy": {"updateMode": mode}}}, kind=VPA) is expected
+
+
+BUMPED = {"resourcePolicy": {"containerPolicies": [{"containerName": "app", "oomBumpUpRatio": "1.5"}]}}
+PASSED_ON: dict[str, Any] = {"recommenders": [{"name": "fast"}], **BUMPED}
+PATHS: list[tuple[str | int, ...]] = [
+    ("recommenders",),
+    ("resourcePolicy", "containerPolicies", 0, "oomBumpUpRatio"),
+]
+
+
+def test_fields_that_hvpa_does_not_know_are_part_of_the_manifest() -> None:
+    vpa = spec_of(build.hvpa({"vpa": {"template": {"spec": PASSED_ON}}}), VPA)
+    assert vpa["recommenders"] == PASSED_ON["recommenders"]
+    assert vpa["resourcePolicy"] == PASSED_ON["resourcePolicy"]
+    assert vpa["updatePolicy"] == {"updateMode": "Off"}
+    assert spec_of(of_hpa(later={"a": 1}))["later"] == {"a": 1}
+
+
+@pytest.mark.parametrize(("change", "expected"), [({}, True), ({"recommenders": None}, False)])
+def test_a_field_that_hvpa_does_not_know_is_kept_as_in_the_template(
+    change: dict[str, Any], expected: bool
+) -> None:
+    owner = build.hvpa({"vpa": {"template": {"spec": PASSED_ON}}})
+    assert is_up_to_date({"spec": change}, owner, VPA) is expected
+
+
+@pytest.mark.parametrize(
+    ("have", "expected"),
+    [
+        (PASSED_ON, None),
+        ({**PASSED_ON, "other": "filled in"}, None),
+        (BUMPED, PATHS[0]),
+        ({**PASSED_ON, "recommenders": []}, PATHS[0]),
+        ({**PASSED_ON, "recommenders": [{"name": "slow"}]}, PATHS[0]),
+        ({**PASSED_ON, "resourcePolicy": {"containerPolicies": []}}, PATHS[1]),
+        ({**PASSED_ON, "resourcePolicy": "text"}, PATHS[1]),
+        (None, PATHS[0]),
+    ],
+)
+def test_a_field_that_the_api_server_did_not_take_is_found(have: Any, expected: Any) -> None:
+    assert not_taken(have, PASSED_ON, PATHS) == expected

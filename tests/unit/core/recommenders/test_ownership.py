@@ -288,3 +288,15 @@ def test_an_hpa_of_another_hvpa_that_does_not_go_is_foreign(
     assert recommender.problem is not None
     assert recommender.problem.reason == "ForeignHpa"
     assert recommender.changes == ()
+
+
+def test_what_hvpa_does_not_know_in_a_template_is_named_so_that_the_api_server_is_asked_first() -> None:
+    fields = {"template": {"spec": {"recommenders": [{"name": "fast"}]}}}
+    owner = build.hvpa({"vpa": fields})
+    (created,) = [change for change in decide(owner).owned if change.kind == VPA]
+    assert created.passed_on == (("recommenders",),)
+    (updated,) = [
+        change for change in decide(owner, vpas=[applied(build.hvpa(), VPA)]).owned if change.kind == VPA
+    ]
+    assert updated.passed_on == (("recommenders",),)
+    assert all(change.passed_on == () for change in decide(build.hvpa()).owned)

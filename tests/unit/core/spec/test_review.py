@@ -54,6 +54,13 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
         "spec": "neither spec.hpa",
         "spec.maintenanceWindows": "has no effect",
     }),
+    "fields that HVPA does not know, with names like those of known fields": ({
+        f"{TEMPLATE}.minreplica": 2, f"{TEMPLATE}.recommenders": [],
+        "spec.vpa.template.spec": {"resourcePolicies": {}, "recommenders": [{"name": "fast"}]},
+    }, (), {
+        f"{TEMPLATE}.minreplica": "HVPA does not know this field, and passes it on to the HPA",
+        "spec.vpa.template.spec.resourcePolicies": "HVPA does not know this field, and passes it on to the VPA",
+    }),
     "a kind that is not scaled": ({"spec.targetRef.kind": "Job"}, (), {
         "spec.targetRef.kind": "a Job is not scaled",
     }),

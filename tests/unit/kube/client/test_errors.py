@@ -82,3 +82,11 @@ def test_a_request_without_a_response_may_get_one_the_next_time() -> None:
 def test_a_body_that_is_no_status_is_reported_as_it_is() -> None:
     assert str(api_error(502, b"<html>bad gateway</html>")) == "<html>bad gateway</html>"
     assert str(api_error(500, b"")) == "HTTP 500"
+
+
+def test_a_field_that_the_api_server_does_not_know_is_a_refusal_although_it_sends_a_500() -> None:
+    message = (
+        "failed to create typed patch object (a/b; autoscaling/v2, Kind=H): .spec.later: field not declared"
+    )
+    error = write_error(api_error(500, msgspec.json.encode({"message": message})), patched=False)
+    assert (type(error), str(error)) == (Refused, message)
