@@ -26,6 +26,8 @@ from hvpa_lab.export.sizes import Sizes
 _FIELDS: Final = ("namespace", "kind", "name")
 """Fields of `match` that are patterns; `labels` is the fourth."""
 _TEMPLATE: Final = re.compile(r"\{([^{}]*)\}")
+_DOT: Final = re.compile(r"\.(?![^{}]*\})")
+"""Between two keys of a path: a dot that is not in the key of a label."""
 _LABEL: Final = "label:"
 ANY: Final = "*"
 """Key of the path for all other containers."""
@@ -162,7 +164,7 @@ class _Reader:
         """A path as text with dots, or as a list for keys with dots; empty text leaves it out."""
         if content == "":
             return None
-        parts = content.split(".") if isinstance(content, str) else content
+        parts = _DOT.split(content) if isinstance(content, str) else content
         if (
             not isinstance(parts, list)
             or not parts
@@ -170,6 +172,8 @@ class _Reader:
         ):
             self._refuse(at, "must be a path: keys with dots between them, or a list of keys")
         for part in parts:
+            if {"{", "}"} & set(_TEMPLATE.sub("", part)):
+                self._refuse(at, "a brace has no counterpart")
             for name in _TEMPLATE.findall(part):
                 if name not in (*_FIELDS, *more) and not name.startswith(_LABEL):
                     known = ", ".join(f"{{{field}}}" for field in (*_FIELDS, *more, "label:KEY"))
