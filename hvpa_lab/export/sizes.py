@@ -19,8 +19,9 @@ from hvpa.core import Settings, decide, observe
 from hvpa.core.gates import gates
 from hvpa.core.model import Decision, Objects, ResourceRequirements, ScalableObservation
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.workload.containers import ContainerResource, present_resources
+from hvpa.core.workload.containers import SHARED, ContainerResource, amounts, present_resources
 from hvpa.core.workload.governed import governed
+from hvpa.core.workload.pod_level import POD, with_limits, with_pod
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.targeting import Place, Target, place_of, reference_of
 from hvpa.reconcile.ports import Key
@@ -41,8 +42,8 @@ HOLDS: Final = frozenset(
 
 
 class Sizes(NamedTuple):
-    """Requests and limits by container, only of the resources that the Hvpa governs, and the replicas (None: something
-    else sets them)."""
+    """Requests and limits by container (`POD`: of the pod itself), only of the resources that the Hvpa governs, and the
+    replicas (None: something else sets them)."""
 
     containers: Mapping[str, ResourceRequirements]
     replicas: int | None = None
@@ -137,9 +138,13 @@ def _result(
     template = present_resources(observation.target.spec.template.spec.containers)
     present = present_resources(observation.workload.spec.template.spec.containers)
     held = _held(decision)
+    before = _of_items(items, lambda item: template)
     wanted = _of_items(items, lambda item: present if item.key in held else decision.recommended)
-    before = Sizes(_of_items(items, lambda item: template), counts[0])
-    return Sized(target, key, observation.target, before, Sizes(wanted, counts[1]))
+    sizes = (
+        Sizes(_with_pod(observation, items, containers), count)
+        for containers, count in zip((before, wanted), counts, strict=True)
+    )
+    return Sized(target, key, observation.target, *sizes)
 
 
 def _unknown(observation: ScalableObservation, decision: Decision) -> str | None:
@@ -158,6 +163,28 @@ def _held(decision: Decision) -> frozenset[ResourceKey]:
         for entry in decision.blocked
         if entry.reason in HOLDS and entry.container is not None and entry.resource is not None
     )
+
+
+def _with_pod(
+    observation: ScalableObservation,
+    items: Collection[ContainerResource],
+    sizes: Mapping[str, ResourceRequirements],
+) -> Mapping[str, ResourceRequirements]:
+    """The sizes with the pod's own amounts in place of what its containers share."""
+    template = observation.target.spec.template.spec
+    present = present_resources(template.containers)
+    if template.resources is None or SHARED not in present:
+        return sizes
+    own = ResourceRequirements(amounts(template.resources.requests), amounts(template.resources.limits))
+    shared = sizes.get(SHARED, ResourceRequirements({}, {}))
+    whole = {**present, **sizes, SHARED: ResourceRequirements(shared.requests, own.limits)}
+    limits = with_limits(template, whole, items, observation.spec)[SHARED].limits
+    scaled = {item.resource for item in items} - {item.resource for item in items if not item.scales_limit}
+    limits = {resource: limit for resource, limit in limits.items() if resource in scaled}
+    of_pod = with_pod(template, {**sizes, SHARED: ResourceRequirements(shared.requests, limits)})[POD]
+    requests = {resource: size for resource, size in of_pod.requests.items() if resource in own.requests}
+    containers = {name: size for name, size in sizes.items() if name != SHARED}
+    return {**containers, POD: ResourceRequirements(requests, limits)} if requests or limits else containers
 
 
 def _of_items(

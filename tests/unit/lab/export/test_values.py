@@ -123,7 +123,10 @@ def test_a_workload_without_values_is_reported(tmp_path: Path, entry: Any, why: 
         ("workloads: {}", "workloads: must be a list with entries"),
         ("workloads: []", "workloads: must be a list with entries"),
         ("workloads: [1]", "workloads[0]: must be an object"),
-        ("workloads: [{path: a}]", "workloads[0].path: is unknown; known are match, containers, replicas"),
+        (
+            "workloads: [{path: a}]",
+            "workloads[0].path: is unknown; known are match, containers, pod, replicas",
+        ),
         (
             "workloads:\n- match: {nam: a}",
             "2: workloads[0].match.nam: is unknown; known are namespace, kind, name, labels",
