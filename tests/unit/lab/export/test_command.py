@@ -517,6 +517,19 @@ def test_files_without_an_hvpa_are_refused(shell: Shell, shop: list[Doc]) -> Non
     assert shell.refuses("diff", "-f", path, code=2) == f"hvpa: error: no Hvpa in {path}\n"
 
 
+def test_an_object_in_a_file_that_can_not_be_used_fails_the_check(
+    export: Callable[..., Ran], repository: Path, trajectory: list[Doc]
+) -> None:
+    (hvpa,) = (document for document in trajectory if document["kind"] == "Hvpa")
+    wrong = with_fields([hvpa], "Hvpa", "shop", {"metadata.name": "wrong", "spec.mode": "Never"})
+    for flags, code in (((), 1), (("--check",), 2)):
+        ran = export([*trajectory, *wrong], *flags)
+        assert (ran.code, "not exported" in ran.err, "spec.mode" in ran.err) == (code, True, True)
+    assert set(files(repository)) == {"default/deployment-shop.yaml", "default/kustomization.yaml"}
+    ran = export(wrong)
+    assert (ran.code, [line.split(": ")[1] for line in ran.err.splitlines()]) == (1, ["skipped", "error"])
+
+
 # --- a cluster -------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def exported(live: Live, repository: Path) -> Live:
