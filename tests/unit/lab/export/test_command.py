@@ -255,6 +255,29 @@ def test_a_direction_that_the_hvpa_forbids_is_not_exported(
     assert replicas(repository) == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("Hvpa", {}),
+        ("Deployment", {"metadata.generation": 5}),
+        (
+            "Hvpa",
+            {
+                "spec.vpa.scaleDown": {"updatePolicy": {"updateMode": "MaintenanceWindow"}},
+                "spec.maintenanceTimeWindow": {"begin": "220000-0000", "end": "230000-0000"},
+            },
+        ),
+    ],
+    ids=["", "during a rollout", "outside of the maintenance window"],
+)
+def test_lower_memory_is_not_exported_before_it_has_been_wanted_for_long(
+    export: Callable[..., Ran], repository: Path, trajectory: list[Doc], kind: str, fields: Doc
+) -> None:
+    target = {"status.recommendation.containerRecommendations.0.target.memory": "600Mi"}
+    export(with_fields(with_fields(trajectory, "VPA", "shop", target), kind, "shop", fields))
+    assert container(repository) == {"requests": {"cpu": "1200m", "memory": "1Gi"}}
+
+
 def test_gates_that_choose_a_time_do_not_count(
     export: Callable[..., Ran], repository: Path, gardener: list[Doc]
 ) -> None:
