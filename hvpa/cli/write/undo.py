@@ -7,7 +7,7 @@ been larger and fewer.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
-from hvpa.api.hvpa.status import PreviousSize
+from hvpa.api.hvpa.status import AppliedTarget, PreviousSize
 from hvpa.api.objects.kinds import KINDS, has_replicas
 from hvpa.api.objects.read_models import RawHvpa, Resources, TemplateSpec, Workload
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
@@ -103,7 +103,14 @@ async def _planned(reader: Reader, namespace: str, name: str) -> _Undo:
     resource = WORKLOADS[hvpa.spec.target_ref.kind]
     raw = await reader.transport.request("GET", resource.path(namespace, hvpa.spec.target_ref.name))
     workload = shared_in_template(resource.read(raw))
-    spec, changes = _restored(workload, previous, _set_by_hvpa(title, hvpa, workload, previous))
+    targets = _last_change(title, hvpa, workload, previous)
+    keys = {
+        ResourceKey(each.container, of) for each in targets for of in amounts({each.resource: each.request})
+    }
+    spec, changes = _restored(workload, previous, keys)
+    names = {container.name for container in workload.spec.template.spec.containers}
+    if spec or not names.issuperset(each.container for each in targets):
+        _refuse_other_sizes(title, workload, targets)
     if not spec:
         raise CommandError(f"{title}: the workload already has the size before its last change")
     assert previous.time is not None
@@ -130,26 +137,27 @@ def _previous(title: str, hvpa: HvpaObject) -> PreviousSize:
     return status.previous_size
 
 
-def _set_by_hvpa(
+def _last_change(
     title: str, hvpa: HvpaObject, workload: Workload, previous: PreviousSize
-) -> frozenset[ResourceKey]:
-    """The container resources that HVPA has set. Raises CommandError if the present size is not that of its last
-    change."""
+) -> Sequence[AppliedTarget]:
+    """The requests that HVPA has set. Raises CommandError if `previous` is not the size before its last change."""
     annotation = workload.metadata.annotations.get(LAST_APPLIED)
     axis = recorded_axes(hvpa.status, annotation, Clock(SystemClock().now()))[1]
     if previous.time is None or axis.last_scale_time != previous.time:
         raise CommandError(f"{title}: the size before its last change is not recorded")
+    return axis.applied_from
+
+
+def _refuse_other_sizes(title: str, workload: Workload, targets: Sequence[AppliedTarget]) -> None:
+    """Raise CommandError if the workload's requests are not those that HVPA has set."""
     present = present_resources(workload.spec.template.spec.containers)
-    keys = set()
-    for known in axis.applied_from:
+    for known in targets:
         have, was_set = present.get(known.container), amounts({known.resource: known.request})
         if have is None or not was_set.items() <= have.requests.items():
             what = f"the {known.resource} request of container {known.container}"
             raise CommandError(
                 f"{title}: another client has changed {what}, which HVPA had set to {known.request}"
             )
-        keys |= {ResourceKey(known.container, resource) for resource in was_set}
-    return frozenset(keys)
 
 
 def _restored(

@@ -180,6 +180,11 @@ PREVIOUS = "status.previousSize"
             "another client has changed the cpu request of container app, which HVPA had set to 1200m",
         ),
         ("Deployment", {"spec.template.spec.containers.0.name": "web"}, "another client has changed"),
+        (
+            "Deployment",
+            {"spec.template.spec.containers.0.resources.requests": {"cpu": "1", "memory": "1Gi"}},
+            "the workload already has the size before its last change",  # by an earlier hvpa undo
+        ),
         ("Hvpa", {f"{PREVIOUS}.containers": []}, "the workload already has the size before its last change"),
         ("Hvpa", {f"{PREVIOUS}.containers.0.name": "gone"}, "the workload already has the size"),
     ],
