@@ -11,6 +11,7 @@ import pytest
 
 from hvpa.core.gates.approval import ANNOTATION, approved
 from hvpa.core.path.path import ResourceKey
+from tests.unit.cli import schema
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.support import Doc, Live
 
@@ -152,6 +153,7 @@ def test_status_of_all_as_json(live: Live, api: Api) -> None:
     bare = hvpa("bare") | {"spec": {}, "status": {}}
     api.put([hvpa("web", CPU), bare])
     ran = json.loads(live("status", "-A", "-o", "json").out)
+    schema.check(ran, schema.schema_of("status"))
     first, second = ran["hvpas"]
     assert (first["name"], first["mode"], first["ready"], first["waitsForApproval"]) == (
         "bare",
