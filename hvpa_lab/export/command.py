@@ -162,9 +162,12 @@ def _found(args: argparse.Namespace) -> _Found:
 
 def _in_files(args: argparse.Namespace) -> _Found:
     paths = list(dict.fromkeys(args.filename))
-    documents = [document for path in paths for document in read_documents(path, skip=report_skipped)]
-    filled = Filled(documents, args.namespace or DEFAULT_NAMESPACE)
+    skipped: list[CommandError] = []
+    documents = [document for path in paths for document in read_documents(path, skip=skipped.append)]
+    filled = Filled(documents, args.namespace or DEFAULT_NAMESPACE, skip=skipped.append)
     if not filled.hvpas:
+        for error in skipped:
+            report_skipped(error)
         raise CommandError(f"no Hvpa in {', '.join(paths)}")
     # Files may contain a part of the namespace, so no file is removed.
-    return _Found(filled.local, [], {}, None)
+    return _Found(filled.local, [str(error) for error in skipped], {}, None)

@@ -19,6 +19,7 @@ from hvpa.api.values.quantity import QuantityError, parse_quantity
 from hvpa.cli.output import Json
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import wire
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.export.sizes import Sizes
 
 HEADER: Final = "# Written by hvpa export, which overwrites changes made by hand.\n"
@@ -95,12 +96,14 @@ def is_near(text: str, document: Json, within: int) -> bool:
 
 
 def _partial(workload: Workload, metadata: Json, sizes: Sizes) -> Json:
-    containers = [
-        {"name": name, "resources": resource_values(size)} for name, size in sizes.containers.items()
-    ]
+    resources = {name: resource_values(size) for name, size in sizes.containers.items()}
+    of_pod = resources.pop(POD, None)
+    template: Json = {} if of_pod is None else {"resources": of_pod}
+    if resources:
+        template["containers"] = [{"name": name, "resources": entry} for name, entry in resources.items()]
     spec: Json = {} if sizes.replicas is None else {"replicas": sizes.replicas}
-    if containers:
-        spec["template"] = {"spec": {"containers": containers}}
+    if template:
+        spec["template"] = {"spec": template}
     return {
         "apiVersion": workload.api_version,
         "kind": workload.kind,

@@ -3,6 +3,7 @@ removed, and nothing outside of the folder."""
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -52,8 +53,8 @@ class Folder:
 
     def names(self, namespace: str | None) -> Iterator[str]:
         """The files of a namespace (None: of all) that `hvpa export` wrote."""
-        pattern = f"{'*' if namespace is None else namespace}/*.yaml"
-        for path in sorted(self.root.glob(pattern)):
+        folder = "*" if namespace is None else glob.escape(namespace)
+        for path in sorted(self.root.glob(f"{folder}/*.yaml")):
             name = f"{path.parent.name}/{path.name}"
             with suppress(CommandError):
                 if self.read(name) is not None:

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
+from msgspec import structs
+
+from hvpa.api.hvpa.scaling import UpdatePolicy
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.kinds import has_replicas, kind_key
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.names import is_kind, is_label, is_subdomain
@@ -17,10 +22,10 @@ from hvpa.api.values.quantity import Resource
 from hvpa.cli.input.gather import invalid
 from hvpa.core import Settings, decide, observe
 from hvpa.core.gates import gates
-from hvpa.core.model import Decision, Objects, ResourceRequirements, ScalableObservation
-from hvpa.core.path.path import ResourceKey
-from hvpa.core.workload.containers import ContainerResource, present_resources
+from hvpa.core.model import Blocked, Decision, Objects, ResourceRequirements, ScalableObservation
+from hvpa.core.workload.containers import SHARED, ContainerResource, amounts, present_resources
 from hvpa.core.workload.governed import governed
+from hvpa.core.workload.pod_level import POD, with_limits, with_pod
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.targeting import Place, Target, place_of, reference_of
 from hvpa.reconcile.ports import Key
@@ -38,11 +43,13 @@ HOLDS: Final = frozenset(
     }
 )
 """Gates that also hold for Git: the Hvpa forbids the change, it has failed, or its basis is too short."""
+_BEFORE: Final = frozenset({gates.MAINTENANCE_WINDOW, gates.ROLLOUT})
+"""Gates that choose a time, and are reported in place of a later gate of HOLDS (SustainedDemand)."""
 
 
 class Sizes(NamedTuple):
-    """Requests and limits by container, only of the resources that the Hvpa governs, and the replicas (None: something
-    else sets them)."""
+    """Requests and limits by container (`POD`: of the pod itself), only of the resources that the Hvpa governs, and the
+    replicas (None: something else sets them)."""
 
     containers: Mapping[str, ResourceRequirements]
     replicas: int | None = None
@@ -131,15 +138,23 @@ def _result(
     if unknown is not None:
         return NotSized(target, key, unknown)
     items = governed(observation) if observation.vpa.in_charge else ()
-    counts = _replicas(target, objects, observation, decision) if with_replicas else (None, None)
+    blocked = _held(objects, observation, decision)
+    is_held = any(entry.axis == "horizontal" for entry in blocked)
+    counts = (
+        _replicas(target, objects, observation, decision, is_held=is_held) if with_replicas else (None, None)
+    )
     if not items and counts[1] is None:
         return None
     template = present_resources(observation.target.spec.template.spec.containers)
     present = present_resources(observation.workload.spec.template.spec.containers)
-    held = _held(decision)
+    held = {(entry.container, entry.resource) for entry in blocked}
+    before = _of_items(items, lambda item: template)
     wanted = _of_items(items, lambda item: present if item.key in held else decision.recommended)
-    before = Sizes(_of_items(items, lambda item: template), counts[0])
-    return Sized(target, key, observation.target, before, Sizes(wanted, counts[1]))
+    sizes = (
+        Sizes(_with_pod(observation, items, containers), count)
+        for containers, count in zip((before, wanted), counts, strict=True)
+    )
+    return Sized(target, key, observation.target, *sizes)
 
 
 def _unknown(observation: ScalableObservation, decision: Decision) -> str | None:
@@ -151,13 +166,63 @@ def _unknown(observation: ScalableObservation, decision: Decision) -> str | None
     return None if decision.unknown is None else f"the demand is unknown: {decision.unknown.why}"
 
 
-def _held(decision: Decision) -> frozenset[ResourceKey]:
-    """The container resources whose change a gate of HOLDS blocks."""
-    return frozenset(
-        ResourceKey(entry.container, entry.resource)
-        for entry in decision.blocked
-        if entry.reason in HOLDS and entry.container is not None and entry.resource is not None
+def _held(objects: Objects, observation: ScalableObservation, decision: Decision) -> list[Blocked]:
+    """The changes that a gate of HOLDS blocks, even if a gate of _BEFORE blocks them, too."""
+    blocked = [*decision.blocked]
+    if any(entry.reason in _BEFORE for entry in blocked):
+        blocked += decide(observe(_at_any_time(objects), observation.now, observation.settings)).blocked
+    return [entry for entry in blocked if entry.reason in HOLDS]
+
+
+def _at_any_time(objects: Objects) -> Objects:
+    """The objects as if no gate of _BEFORE blocked: a direction that waits for a maintenance window has the update mode
+    Auto, and the last rollout is complete."""
+    hvpa, workload = objects.hvpa, objects.workload
+    assert hvpa.spec is not None
+    assert workload is not None
+    fields: dict[str, Any] = {name: getattr(hvpa.spec, name) for name in HvpaSpec.model_fields}
+    for axis in ("hpa", "vpa"):
+        directions = {
+            name: direction.model_copy(update={"update_policy": UpdatePolicy()})
+            for name in ("scale_up", "scale_down")
+            if (direction := getattr(fields[axis], name)).update_policy.update_mode == "MaintenanceWindow"
+        }
+        fields[axis] = fields[axis].model_copy(update=directions)
+    count = workload.spec.replicas
+    complete = structs.replace(
+        workload.status,
+        observed_generation=workload.metadata.generation,
+        replicas=count,
+        updated_replicas=count,
+        ready_replicas=count,
+        available_replicas=count,
     )
+    # A new spec: a copy would keep properties that were computed from the old fields.
+    spec = HvpaSpec.model_construct(**fields)
+    settled = structs.replace(workload, status=complete)
+    return replace(objects, hvpa=replace(hvpa, spec=spec), workload=settled)
+
+
+def _with_pod(
+    observation: ScalableObservation,
+    items: Collection[ContainerResource],
+    sizes: Mapping[str, ResourceRequirements],
+) -> Mapping[str, ResourceRequirements]:
+    """The sizes with the pod's own amounts in place of what its containers share."""
+    template = observation.target.spec.template.spec
+    present = present_resources(template.containers)
+    if template.resources is None or SHARED not in present:
+        return sizes
+    own = ResourceRequirements(amounts(template.resources.requests), amounts(template.resources.limits))
+    shared = sizes.get(SHARED, ResourceRequirements({}, {}))
+    whole = {**present, **sizes, SHARED: ResourceRequirements(shared.requests, own.limits)}
+    limits = with_limits(template, whole, items, observation.spec)[SHARED].limits
+    scaled = {item.resource for item in items} - {item.resource for item in items if not item.scales_limit}
+    limits = {resource: limit for resource, limit in limits.items() if resource in scaled}
+    of_pod = with_pod(template, {**sizes, SHARED: ResourceRequirements(shared.requests, limits)})[POD]
+    requests = {resource: size for resource, size in of_pod.requests.items() if resource in own.requests}
+    containers = {name: size for name, size in sizes.items() if name != SHARED}
+    return {**containers, POD: ResourceRequirements(requests, limits)} if requests or limits else containers
 
 
 def _of_items(
@@ -182,7 +247,7 @@ def _only(resource: Resource, sizes: Mapping[Resource, int]) -> dict[Resource, i
 
 
 def _replicas(
-    target: Target, objects: Objects, observation: ScalableObservation, decision: Decision
+    target: Target, objects: Objects, observation: ScalableObservation, decision: Decision, *, is_held: bool
 ) -> tuple[int | None, int | None]:
     """The present and the wanted replicas; None if an HPA or the operator sets them, or nothing recommends them.
 
@@ -199,10 +264,9 @@ def _replicas(
         or not has_replicas(target.kind)
     ):
         return None, None
-    held = any(entry.axis == "horizontal" and entry.reason in HOLDS for entry in decision.blocked)
     usual = None if decision.joint is None else decision.joint.usual
     wanted = max(view.recommended, 0 if usual is None else usual.replicas)
-    return observation.target.spec.replicas, view.current if held else wanted
+    return observation.target.spec.replicas, view.current if is_held else wanted
 
 
 def _named(target: Target) -> str:

@@ -3,6 +3,7 @@
     workloads:
       - match: {namespace: shop, name: "web-*", labels: {app.kubernetes.io/managed-by: Helm}}
         containers: {web: web.resources, "*": "sidecars.{container}.resources"}
+        pod: podResources
         replicas: web.replicaCount
 
 The first entry that matches a workload applies.
@@ -20,12 +21,15 @@ from hvpa.api.values.documents import Plain
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.files import FileError, Source, load_documents
 from hvpa.cli.output import Json
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.export.document import resource_values
 from hvpa_lab.export.sizes import Sizes
 
 _FIELDS: Final = ("namespace", "kind", "name")
 """Fields of `match` that are patterns; `labels` is the fourth."""
 _TEMPLATE: Final = re.compile(r"\{([^{}]*)\}")
+_DOT: Final = re.compile(r"\.(?![^{}]*\})")
+"""Between two keys of a path: a dot that is not in the key of a label."""
 _LABEL: Final = "label:"
 ANY: Final = "*"
 """Key of the path for all other containers."""
@@ -40,7 +44,7 @@ class _Entry(NamedTuple):
     fields: Mapping[str, str]
     labels: Mapping[str, str]
     containers: Mapping[str, Path | None]
-    """By container or ANY; None: not exported."""
+    """By container, ANY or POD; None: not exported."""
     replicas: Path | None
 
     def matches(self, workload: Workload) -> bool:
@@ -68,10 +72,11 @@ class ValuePaths:
         if sizes.replicas is not None and entry.replicas is not None:
             self._put(values, self._filled(entry.replicas, workload, ""), sizes.replicas)
         for name, size in sizes.containers.items():
-            if name not in entry.containers and ANY not in entry.containers:
-                why = f"{self.file} has no path for container {name}"
-                raise CommandError(f"{why} (an empty path leaves it out)")
-            path = entry.containers.get(name, entry.containers.get(ANY))
+            key = name if name in entry.containers or name == POD else ANY
+            if key not in entry.containers:
+                what = "the pod's own resources (`pod`)" if name == POD else f"container {name}"
+                raise CommandError(f"{self.file} has no path for {what} (an empty path leaves it out)")
+            path = entry.containers[key]
             if path is not None:
                 self._put(values, self._filled(path, workload, name), resource_values(size))
         if not values:
@@ -126,7 +131,7 @@ class _Reader:
         return [self._entry(entry, f"workloads[{index}]") for index, entry in enumerate(workloads)]
 
     def _entry(self, content: Plain, at: str) -> _Entry:
-        entry = self._object(content, at, ("match", "containers", "replicas"))
+        entry = self._object(content, at, ("match", "containers", "pod", "replicas"))
         match = self._object(entry.get("match", {}), f"{at}.match", (*_FIELDS, "labels"))
         fields = self._texts({name: match[name] for name in _FIELDS if name in match}, f"{at}.match")
         labels = self._texts(
@@ -137,6 +142,8 @@ class _Reader:
             name: self._path(path, f"{at}.containers.{name}", "container")
             for name, path in containers.items()
         }
+        if "pod" in entry:
+            paths[POD] = self._path(entry["pod"], f"{at}.pod")
         replicas = entry.get("replicas")
         return _Entry(
             fields, labels, paths, None if replicas is None else self._path(replicas, f"{at}.replicas")
@@ -162,7 +169,7 @@ class _Reader:
         """A path as text with dots, or as a list for keys with dots; empty text leaves it out."""
         if content == "":
             return None
-        parts = content.split(".") if isinstance(content, str) else content
+        parts = _DOT.split(content) if isinstance(content, str) else content
         if (
             not isinstance(parts, list)
             or not parts
@@ -170,6 +177,8 @@ class _Reader:
         ):
             self._refuse(at, "must be a path: keys with dots between them, or a list of keys")
         for part in parts:
+            if {"{", "}"} & set(_TEMPLATE.sub("", part)):
+                self._refuse(at, "a brace has no counterpart")
             for name in _TEMPLATE.findall(part):
                 if name not in (*_FIELDS, *more) and not name.startswith(_LABEL):
                     known = ", ".join(f"{{{field}}}" for field in (*_FIELDS, *more, "label:KEY"))

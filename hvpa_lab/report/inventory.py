@@ -18,8 +18,9 @@ from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import Blend, HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import KINDS, kind_key
-from hvpa.api.objects.read_models import Hpa, Meta, RawHvpa, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.core.model import LAST_APPLIED, Objects
+from hvpa.core.workload.pod_owner import by_owner
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import Store
 from hvpa.kube.cache.targeting import HVPA_KIND, Target, reference_of, target_in
@@ -60,8 +61,10 @@ class Subject(NamedTuple):
     """Its Hvpas, in order of precedence."""
     candidates: Sequence[BlendInput]
     """A candidate per blend; only a single candidate if the Hvpa's spec is invalid."""
+    pods: Sequence[Pod] = ()
+    """Its own pods. Its selector may also match pods of a Job or of another workload."""
     usage: Sequence[ContainerUsage] = ()
-    """The present usage of its pods, as far as the metrics API reports it."""
+    """The present usage of its own pods, as far as the metrics API reports it."""
     is_estimated: bool = False
     """Whether the workload has no VPA, so that its requests are estimated from the present usage."""
 
@@ -141,20 +144,22 @@ def _subject(
         candidates = _of_hvpas(local, hvpas, vpa_weight)
     else:
         if not vpas and around.usage and (hpas or _is_common(workload)):
-            pods = _drafted(local, workload, draft(workload, None, None, BLENDS[0], vpa_weight)).pods
-            estimated = estimated_vpa(workload, around.used(pods))
+            drafted = _drafted(local, workload, draft(workload, None, None, BLENDS[0], vpa_weight))
+            estimated = estimated_vpa(workload, around.used(by_owner(drafted.pods, workload).own))
         if estimated is None and not hpas and not vpas:
             return None
         read = vpas if estimated is None else (estimated,)
         candidates = _drafts(local, workload, hpas, read, vpa_weight)
     objects = candidates[0].objects
+    pods = by_owner(objects.pods, workload).own
     return Subject(
         objects.workload or workload,
         hpas,
         vpas,
         [hvpa.read() for hvpa in hvpas],
         candidates,
-        around.used(objects.pods),
+        pods,
+        around.used(pods),
         estimated is not None,
     )
 

@@ -208,11 +208,7 @@ def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
         options,
         list(risks(facts)),
         _used(facts),
-        sum(
-            status.restart_count
-            for pod in subject.candidates[0].objects.pods
-            for status in pod.status.container_statuses
-        ),
+        sum(status.restart_count for pod in subject.pods for status in pod.status.container_statuses),
         _basis(facts, history),
         history,
     )

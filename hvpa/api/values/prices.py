@@ -82,5 +82,6 @@ def _price(content: Mapping[str, Any], field: str) -> float:
     except (TypeError, ValueError, OverflowError):
         price = math.nan
     if not math.isfinite(price) or price < 0:
-        raise PricesError(f"{field}: must be a number of at least 0, such as {CPU_PRICE}")
+        example = CPU_PRICE if field == _CPU else MEMORY_PRICE
+        raise PricesError(f"{field}: must be a number of at least 0, such as {example}")
     return price + 0.0

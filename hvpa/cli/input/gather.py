@@ -150,15 +150,20 @@ class Filled:
     """The documents as a local copy of a cluster, so that ownership is resolved as in the operator."""
 
     def __init__(
-        self, documents: Sequence[Document], namespace: str, must_read: Collection[str] = ()
+        self,
+        documents: Sequence[Document],
+        namespace: str,
+        must_read: Collection[str] = (),
+        skip: Callable[[CommandError], None] = report_skipped,
     ) -> None:
         """`namespace` applies to documents without a namespace.
 
-        An object that can't be used is skipped, with a line on standard error. Raises CommandError instead if its
-        kind is in `must_read`.
+        An object that can't be used is skipped, and `skip` gets the error: by default, it prints a line on standard
+        error. Raises CommandError instead if its kind is in `must_read`.
         """
         self._namespace = namespace
         self._must_read = must_read
+        self._skip = skip
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
         """All objects that a decision reads."""
         self.settled: set[tuple[str, str]] = set()
@@ -190,13 +195,13 @@ class Filled:
         self._fill_owners()
 
     def _unless_wrong(self, document: Document, use: Callable[[Document], T | None]) -> T | None:
-        """The result of `use`; None, and a line on standard error, if the document can't be used."""
+        """The result of `use`; None if the document can't be used and is skipped."""
         try:
             return use(document)
         except CommandError as error:
             if document.kind in self._must_read:
                 raise
-            report_skipped(error)
+            self._skip(error)
             return None
 
     def _put(self, document: Document) -> None:

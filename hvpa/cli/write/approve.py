@@ -7,6 +7,7 @@ import argparse
 import datetime as dt
 import getpass
 import re
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -79,14 +80,16 @@ def _duration(text: str) -> dt.timedelta:
 
 
 async def _who(reader: Reader) -> str:
-    """The user as the API server sees them; the local user's name from API servers older than 1.28."""
+    """The user as the API server sees them; with API servers older than 1.28, the local user's name, if any."""
     document = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         answer = await reader.transport.request(
             "POST", _REVIEW, None, Body(msgspec.json.encode(document), JSON)
         )
     except ApiError:
-        return one_line(getpass.getuser(), LONGEST_NAME)
+        with suppress(KeyError, OSError, ImportError):  # a container's user may have no name
+            return one_line(getpass.getuser(), LONGEST_NAME)
+        return ""
     return one_line(msgspec.json.decode(answer, type=_SelfReview).status.user_info.username, LONGEST_NAME)
 
 

@@ -7,16 +7,17 @@ been larger and fewer.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
-from hvpa.api.hvpa.status import PreviousSize
+from hvpa.api.hvpa.status import AppliedTarget, PreviousSize
 from hvpa.api.objects.kinds import KINDS, has_replicas
-from hvpa.api.objects.read_models import RawHvpa, Workload
+from hvpa.api.objects.read_models import RawHvpa, Resources, TemplateSpec, Workload
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.arguments import add_cluster, add_hvpa
@@ -28,7 +29,8 @@ from hvpa.core.model import LAST_APPLIED, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
-from hvpa.core.workload.containers import amounts, present_resources, wire
+from hvpa.core.workload.containers import SHARED, amounts, present_resources, wire
+from hvpa.core.workload.pod_level import POD, shared_in_template, with_pod
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.transport import STRATEGIC_MERGE_PATCH, Body
 from hvpa.kube.clock import SystemClock
@@ -100,8 +102,15 @@ async def _planned(reader: Reader, namespace: str, name: str) -> _Undo:
     assert hvpa.spec is not None
     resource = WORKLOADS[hvpa.spec.target_ref.kind]
     raw = await reader.transport.request("GET", resource.path(namespace, hvpa.spec.target_ref.name))
-    workload = resource.read(raw)
-    spec, changes = _restored(workload, previous, _set_by_hvpa(title, hvpa, workload, previous))
+    workload = shared_in_template(resource.read(raw))
+    targets = _last_change(title, hvpa, workload, previous)
+    keys = {
+        ResourceKey(each.container, of) for each in targets for of in amounts({each.resource: each.request})
+    }
+    spec, changes = _restored(workload, previous, keys)
+    names = {container.name for container in workload.spec.template.spec.containers}
+    if spec or not names.issuperset(each.container for each in targets):
+        _refuse_other_sizes(title, workload, targets)
     if not spec:
         raise CommandError(f"{title}: the workload already has the size before its last change")
     assert previous.time is not None
@@ -128,57 +137,96 @@ def _previous(title: str, hvpa: HvpaObject) -> PreviousSize:
     return status.previous_size
 
 
-def _set_by_hvpa(
+def _last_change(
     title: str, hvpa: HvpaObject, workload: Workload, previous: PreviousSize
-) -> frozenset[ResourceKey]:
-    """The container resources that HVPA has set. Raises CommandError if the present size is not that of its last
-    change."""
+) -> Sequence[AppliedTarget]:
+    """The requests that HVPA has set. Raises CommandError if `previous` is not the size before its last change."""
     annotation = workload.metadata.annotations.get(LAST_APPLIED)
     axis = recorded_axes(hvpa.status, annotation, Clock(SystemClock().now()))[1]
     if previous.time is None or axis.last_scale_time != previous.time:
         raise CommandError(f"{title}: the size before its last change is not recorded")
+    return axis.applied_from
+
+
+def _refuse_other_sizes(title: str, workload: Workload, targets: Sequence[AppliedTarget]) -> None:
+    """Raise CommandError if the workload's requests are not those that HVPA has set."""
     present = present_resources(workload.spec.template.spec.containers)
-    keys = set()
-    for known in axis.applied_from:
+    for known in targets:
         have, was_set = present.get(known.container), amounts({known.resource: known.request})
         if have is None or not was_set.items() <= have.requests.items():
             what = f"the {known.resource} request of container {known.container}"
             raise CommandError(
                 f"{title}: another client has changed {what}, which HVPA had set to {known.request}"
             )
-        keys |= {ResourceKey(known.container, resource) for resource in was_set}
-    return frozenset(keys)
 
 
 def _restored(
     workload: Workload, previous: PreviousSize, keys: Collection[ResourceKey]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The spec of the patch, and the changes in words, of these container resources."""
-    present = present_resources(workload.spec.template.spec.containers)
-    containers, words = [], []
+    """The spec of the patch, and the changes in words, of these container resources. The pod's own resources, if it has
+    any, change with them."""
+    template = workload.spec.template.spec
+    present = present_resources(template.containers)
+    restored = dict(present)
     for name, before in sizes_of(previous.containers).items():
-        governed = [resource for resource in RESOURCES if ResourceKey(name, resource) in keys]
-        resources, changed = _changes(present[name], before, governed) if governed else ({}, [])
+        governed = {key.resource for key in keys if name in (key.container, SHARED)}
+        if name in present and governed:
+            requests = {resource for resource in governed if ResourceKey(name, resource) in keys}
+            restored[name] = ResourceRequirements(
+                _replaced(present[name].requests, before.requests, requests),
+                _replaced(present[name].limits, before.limits, governed),
+            )
+    content: dict[str, Any] = {}
+    words = []
+    for name in [name for name in restored if name != SHARED]:
+        resources, changed = _changes(present[name], restored[name])
         words += [f"{name} {change}" for change in changed]
         if resources:
-            containers.append({"name": name, "resources": resources})
-    spec: dict[str, Any] = {"template": {"spec": {"containers": containers}}} if containers else {}
+            content.setdefault("containers", []).append({"name": name, "resources": resources})
+    if SHARED in present:
+        resources, changed = _changes(*_of_pod(template, restored, {key.resource for key in keys}))
+        words += [f"{POD} {change}" for change in changed]
+        if resources:
+            content["resources"] = resources
+    spec: dict[str, Any] = {"template": {"spec": content}} if content else {}
     replicas = workload.spec.replicas
-    if containers and has_replicas(workload.kind) and previous.replicas > replicas:
+    if content and has_replicas(workload.kind) and previous.replicas > replicas:
         spec["replicas"] = previous.replicas
         words.append(f"replicas {replicas} -> {previous.replicas}")
     return spec, words
 
 
-def _changes(
-    now: ResourceRequirements, before: ResourceRequirements, governed: Sequence[Resource]
-) -> tuple[dict[str, Any], list[str]]:
+def _replaced(
+    have: Mapping[Resource, int], had: Mapping[Resource, int], governed: Collection[Resource]
+) -> dict[Resource, int]:
+    """The present amounts, with the former amounts of the governed resources."""
+    chosen = {resource: (had if resource in governed else have).get(resource) for resource in RESOURCES}
+    return {resource: size for resource, size in chosen.items() if size is not None}
+
+
+def _of_pod(
+    template: TemplateSpec, restored: Mapping[str, ResourceRequirements], governed: Collection[Resource]
+) -> tuple[ResourceRequirements, ResourceRequirements]:
+    """The pod's own resources now, and with the restored containers."""
+    assert template.resources is not None
+    own = ResourceRequirements(amounts(template.resources.requests), amounts(template.resources.limits))
+    containers = [
+        structs.replace(one, resources=Resources(dict(wire(size.requests)), dict(wire(size.limits))))
+        for one in template.containers
+        for size in (restored[one.name],)
+    ]
+    of_pod = with_pod(structs.replace(template, containers=containers), restored)[POD]
+    requests = _replaced(own.requests, of_pod.requests, own.requests.keys() & governed)
+    return own, ResourceRequirements(requests, of_pod.limits)
+
+
+def _changes(now: ResourceRequirements, before: ResourceRequirements) -> tuple[dict[str, Any], list[str]]:
     """The requests and limits that differ (None: it was missing, and is removed), and the same in words."""
     resources: dict[str, Any] = {}
     words = []
     sections = (("requests", now.requests, before.requests), ("limits", now.limits, before.limits))
     for section, have, had in sections:
-        for resource in governed:
+        for resource in RESOURCES:
             if have.get(resource) != had.get(resource):
                 resources.setdefault(section, {})[resource] = wire(had).get(resource)
                 old, new = (

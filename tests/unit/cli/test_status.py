@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from builders.build import merged
+from hvpa.api.hvpa.spec import APPLYING
 from hvpa.cli import status as command
 from tests.unit.cli import schema
 from tests.unit.cli.api_server import OPERATOR, Api
@@ -59,6 +60,13 @@ def test_each_pod_has_a_row_with_its_size_and_state(shown: Shown) -> None:
         "web-deferred  yes    3         cpu 500m memory 500M  cpu 800m memory 600M  deferred  1m     no room\n"
         "web-done      yes    3         cpu 800m memory 600M  cpu 800m memory 600M  resized   <3m\n"
     )
+
+
+@pytest.mark.parametrize("mode", sorted(APPLYING))
+def test_the_modes_in_which_pods_are_resized_follow_the_schema(shown: Shown, mode: str) -> None:
+    text, pods = shown(hvpa(mode=mode), deployment(1), vpa(), pod("next", SMALL))
+    assert f"mode {mode}, InPlace" in text
+    assert states(pods)["next"][:2] == ("waiting", "is resized next")
 
 
 def test_the_states_are_the_operators_own(shown: Shown) -> None:

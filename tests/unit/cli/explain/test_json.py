@@ -12,6 +12,7 @@ from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.cli.explain.json import to_json
 from hvpa.core import Settings, observe
+from hvpa.core.gates import gates
 from hvpa.core.model import Blocked, Decision, ReplicaView, ResourceRequirements, WorkloadPatch
 from hvpa.core.rules import GateFigures
 from tests.unit.cli import schema
@@ -329,6 +330,13 @@ def check(explained: Any) -> None:
     contract = schema.schema_of("explain")
     schema.check(explained, contract)
     assert list(explained) == list(contract["$defs"]["Explanation"]["properties"])
+
+
+def test_the_schema_names_every_gate() -> None:
+    text = json.dumps(schema.schema_of("explain"))
+    assert [
+        reason for reason in (*gates.GATES, gates.POD_REPLACEMENT, gates.MAX_STEP) if reason not in text
+    ] == []
 
 
 def test_the_example_of_the_design_follows_the_schema() -> None:

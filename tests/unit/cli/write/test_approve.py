@@ -11,6 +11,7 @@ import pytest
 
 from hvpa.core.gates.approval import ANNOTATION, approved
 from hvpa.core.path.path import ResourceKey
+from tests.unit.cli import schema
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.support import Doc, Live
 
@@ -108,6 +109,27 @@ def test_an_api_server_that_does_not_say_who_asks(live: Live, api: Api) -> None:
     assert approval(api)["by"] == getpass.getuser()
 
 
+def test_a_user_without_a_name_may_approve(live: Live, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container with a user that /etc/passwd does not have."""
+
+    def no_name() -> str:
+        raise KeyError("getpwuid(): uid not found: 1000640000")
+
+    monkeypatch.setattr(getpass, "getuser", no_name)
+    api.user = ""
+    api.put([hvpa("web", CPU)])
+    assert live("approve", "web").code == 0
+    assert "by" not in approval(api)
+
+
+def test_a_new_approval_replaces_the_former(live: Live, api: Api) -> None:
+    api.put([hvpa("web", CPU)])
+    live("approve", "web")
+    api.found("", "hvpas")[0]["status"]["lastBlockedScaling"] = [MEMORY]
+    assert live("approve", "web").code == 0
+    assert approval(api)["sizes"] == {"app": {"memory": "1Gi"}}
+
+
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
@@ -152,6 +174,7 @@ def test_status_of_all_as_json(live: Live, api: Api) -> None:
     bare = hvpa("bare") | {"spec": {}, "status": {}}
     api.put([hvpa("web", CPU), bare])
     ran = json.loads(live("status", "-A", "-o", "json").out)
+    schema.check(ran, schema.schema_of("status"))
     first, second = ran["hvpas"]
     assert (first["name"], first["mode"], first["ready"], first["waitsForApproval"]) == (
         "bare",

@@ -30,15 +30,27 @@ RESTORED = {
 @pytest.fixture
 def stepped(shell: Shell, trajectory: list[Doc]) -> list[Doc]:
     """The objects after a step of the operator: from 2 replicas of 1 core and 1Gi to 4 of 1200m and 1800Mi."""
-    explained = shell.explain(trajectory)
+    return after_step(shell, trajectory)
+
+
+def after_step(shell: Shell, documents: list[Doc]) -> list[Doc]:
+    """The objects after a step of the operator."""
+    explained = shell.explain(documents)
     patch, status = explained["patch"], explained["nextStatus"]
-    (container,) = patch["spec"]["template"]["spec"]["containers"]
-    documents = with_fields(trajectory, "Hvpa", "shop", {"status": status})
+    (deployment,) = (document for document in documents if document["kind"] == "Deployment")
+    template, patched = deployment["spec"]["template"]["spec"], patch["spec"]["template"]["spec"]
     fields = {
-        "spec.replicas": patch["spec"]["replicas"],
-        "spec.template.spec.containers.0.resources": container["resources"],
+        "spec.replicas": patch["spec"].get("replicas", deployment["spec"]["replicas"]),
         "metadata.annotations": patch["metadata"]["annotations"],
     }
+    for number, container in enumerate(template["containers"]):
+        for change in patched.get("containers", ()):
+            if change["name"] == container["name"]:
+                merged = {**container.get("resources", {}), **change["resources"]}
+                fields[f"spec.template.spec.containers.{number}.resources"] = merged
+    if "resources" in patched:
+        fields["spec.template.spec.resources"] = {**template["resources"], **patched["resources"]}
+    documents = with_fields(documents, "Hvpa", "shop", {"status": status})
     return with_fields(documents, "Deployment", "shop", fields)
 
 
@@ -58,6 +70,58 @@ def test_it_pauses_first_and_restores_the_requests(live: Live, api: Api, stepped
     assert (ran.code, ran.out, ran.err) == (0, f"Hvpa default/shop: paused (its mode was Apply)\n{line}", "")
     assert (mode(api), api.patched) == ("Paused", [RESTORED])
     assert [what for what, verb in api.asked if verb == "patch"] == ["hvpas", "deployments"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "app", "restored", "words"),
+    [
+        (
+            {"requests": {"cpu": "2", "memory": "2Gi"}, "limits": {"memory": "4Gi"}},
+            {"requests": {"cpu": "1", "memory": "1Gi"}},
+            {"requests": {"cpu": "2", "memory": "2Gi"}, "limits": {"memory": "4Gi"}},
+            f"app {STEP}, (pod) cpu request 2200m -> 2",
+        ),
+        (
+            {"requests": {"cpu": "2"}},
+            {"requests": {"cpu": "1", "memory": "1Gi"}},
+            {"requests": {"cpu": "2"}},
+            f"app {STEP}, (pod) cpu request 2200m -> 2, as",
+        ),
+        (
+            {"requests": {"cpu": "1", "memory": "1Gi"}},
+            {},
+            {"requests": {"cpu": "1", "memory": "1Gi"}},
+            "(pod) cpu",
+        ),
+        (
+            {"limits": {"cpu": "2", "memory": "4Gi"}},
+            {"requests": {"cpu": "1", "memory": "1Gi"}},
+            {"limits": {"cpu": "2", "memory": "4Gi"}},
+            "(pod) cpu limit 2400m -> 2, (pod) memory limit ",
+        ),
+    ],
+    ids=["all", "cpu", "all shared", "limits"],
+)
+def test_resources_of_the_pod_itself_come_back(
+    live: Live,
+    shell: Shell,
+    api: Api,
+    trajectory: list[Doc],
+    whole: Doc,
+    app: Doc,
+    restored: Doc,
+    words: str,
+) -> None:
+    fields = {"spec.template.spec.resources": whole, "spec.template.spec.containers.0.resources": app}
+    before = with_fields(trajectory, "Deployment", "shop", fields)
+    api.put(after_step(shell, before))
+    ran = live("undo", "shop")
+    assert (ran.code, ran.err) == (0, "")
+    assert words in ran.out
+    (patched,) = api.patched
+    template = patched["template"]["spec"]
+    assert template["resources"] == restored
+    assert [one["resources"] for one in template.get("containers", ())] == ([app] if app else [])
 
 
 def test_replicas_come_back_if_they_were_more(live: Live, api: Api, stepped: list[Doc]) -> None:
@@ -116,6 +180,11 @@ PREVIOUS = "status.previousSize"
             "another client has changed the cpu request of container app, which HVPA had set to 1200m",
         ),
         ("Deployment", {"spec.template.spec.containers.0.name": "web"}, "another client has changed"),
+        (
+            "Deployment",
+            {"spec.template.spec.containers.0.resources.requests": {"cpu": "1", "memory": "1Gi"}},
+            "the workload already has the size before its last change",  # by an earlier hvpa undo
+        ),
         ("Hvpa", {f"{PREVIOUS}.containers": []}, "the workload already has the size before its last change"),
         ("Hvpa", {f"{PREVIOUS}.containers.0.name": "gone"}, "the workload already has the size"),
     ],

@@ -255,6 +255,29 @@ def test_a_direction_that_the_hvpa_forbids_is_not_exported(
     assert replicas(repository) == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("Hvpa", {}),
+        ("Deployment", {"metadata.generation": 5}),
+        (
+            "Hvpa",
+            {
+                "spec.vpa.scaleDown": {"updatePolicy": {"updateMode": "MaintenanceWindow"}},
+                "spec.maintenanceTimeWindow": {"begin": "220000-0000", "end": "230000-0000"},
+            },
+        ),
+    ],
+    ids=["", "during a rollout", "outside of the maintenance window"],
+)
+def test_lower_memory_is_not_exported_before_it_has_been_wanted_for_long(
+    export: Callable[..., Ran], repository: Path, trajectory: list[Doc], kind: str, fields: Doc
+) -> None:
+    target = {"status.recommendation.containerRecommendations.0.target.memory": "600Mi"}
+    export(with_fields(with_fields(trajectory, "VPA", "shop", target), kind, "shop", fields))
+    assert container(repository) == {"requests": {"cpu": "1200m", "memory": "1Gi"}}
+
+
 def test_gates_that_choose_a_time_do_not_count(
     export: Callable[..., Ran], repository: Path, gardener: list[Doc]
 ) -> None:
@@ -515,6 +538,19 @@ def test_wrong_usage_and_wrong_files(shell: Shell, argv: tuple[str, ...], code: 
 def test_files_without_an_hvpa_are_refused(shell: Shell, shop: list[Doc]) -> None:
     path = shell.file(shop)
     assert shell.refuses("diff", "-f", path, code=2) == f"hvpa: error: no Hvpa in {path}\n"
+
+
+def test_an_object_in_a_file_that_can_not_be_used_fails_the_check(
+    export: Callable[..., Ran], repository: Path, trajectory: list[Doc]
+) -> None:
+    (hvpa,) = (document for document in trajectory if document["kind"] == "Hvpa")
+    wrong = with_fields([hvpa], "Hvpa", "shop", {"metadata.name": "wrong", "spec.mode": "Never"})
+    for flags, code in (((), 1), (("--check",), 2)):
+        ran = export([*trajectory, *wrong], *flags)
+        assert (ran.code, "not exported" in ran.err, "spec.mode" in ran.err) == (code, True, True)
+    assert set(files(repository)) == {"default/deployment-shop.yaml", "default/kustomization.yaml"}
+    ran = export(wrong)
+    assert (ran.code, [line.split(": ")[1] for line in ran.err.splitlines()]) == (1, ["skipped", "error"])
 
 
 # --- a cluster -------------------------------------------------------------------------------------------------------

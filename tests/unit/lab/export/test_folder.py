@@ -49,6 +49,14 @@ def test_a_folder_is_removed_with_its_last_file(tmp_path: Path) -> None:
     assert not (tmp_path / "shop").exists()
 
 
+@pytest.mark.parametrize("namespace", ["*", "sho?", "[s]hop", "**"])
+def test_a_namespace_is_no_pattern(tmp_path: Path, namespace: str) -> None:
+    """`hvpa export -n '*'` finds no Hvpas, and must not remove the files of all namespaces."""
+    folder = Folder(tmp_path)
+    folder.write("shop/a.yaml", HEADER)
+    assert list(folder.names(namespace)) == []
+
+
 def test_a_folder_in_the_place_of_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "shop/deployment-web.yaml").mkdir(parents=True)
     with pytest.raises(CommandError, match="can't be read: Is a directory"):

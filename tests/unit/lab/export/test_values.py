@@ -19,7 +19,9 @@ from hvpa_lab.export.sizes import Sizes
 from hvpa_lab.export.values import ValuePaths
 
 WEB = Workload(
-    WorkloadMeta("web", "shop", labels={"team": "red.one"}), kind="Deployment", api_version="apps/v1"
+    WorkloadMeta("web", "shop", labels={"team": "red.one", "app.kubernetes.io/name": "web"}),
+    kind="Deployment",
+    api_version="apps/v1",
 )
 SMALL, LARGE = ResourceRequirements({"cpu": 100}, {}), ResourceRequirements({"cpu": 200}, {"cpu": 400})
 SIZES = Sizes({"web": LARGE, "log": SMALL}, 3)
@@ -55,6 +57,10 @@ def read(folder: Path, text: str) -> ValuePaths:
         (
             {"containers": {"web": ["{label:team}", "a.b"], "*": "{namespace}.{kind}-{name}.{container}"}},
             {"red.one": {"a.b": RESOURCES["web"]}, "shop": {"Deployment-web": {"log": RESOURCES["log"]}}},
+        ),
+        (
+            {"containers": {"*": "apps.{label:app.kubernetes.io/name}-{container}.resources"}},
+            {"apps": {f"web-{name}": {"resources": resources} for name, resources in RESOURCES.items()}},
         ),
     ],
 )
@@ -117,7 +123,10 @@ def test_a_workload_without_values_is_reported(tmp_path: Path, entry: Any, why: 
         ("workloads: {}", "workloads: must be a list with entries"),
         ("workloads: []", "workloads: must be a list with entries"),
         ("workloads: [1]", "workloads[0]: must be an object"),
-        ("workloads: [{path: a}]", "workloads[0].path: is unknown; known are match, containers, replicas"),
+        (
+            "workloads: [{path: a}]",
+            "workloads[0].path: is unknown; known are match, containers, pod, replicas",
+        ),
         (
             "workloads:\n- match: {nam: a}",
             "2: workloads[0].match.nam: is unknown; known are namespace, kind, name, labels",
@@ -129,6 +138,18 @@ def test_a_workload_without_values_is_reported(tmp_path: Path, entry: Any, why: 
         ("workloads: [{containers: {a: [1]}}]", "workloads[0].containers.a: must be a path"),
         ("workloads: [{containers: {a: []}}]", "workloads[0].containers.a: must be a path"),
         ("workloads: [{containers: {a: 1}}]", "workloads[0].containers.a: must be a path"),
+        (
+            "workloads: [{containers: {a: 'a.{name'}}]",
+            "workloads[0].containers.a: a brace has no counterpart",
+        ),
+        (
+            "workloads: [{containers: {a: 'a.name}'}}]",
+            "workloads[0].containers.a: a brace has no counterpart",
+        ),
+        (
+            "workloads: [{containers: {a: '{{name}}'}}]",
+            "workloads[0].containers.a: a brace has no counterpart",
+        ),
         (
             "workloads: [{containers: {a: '{pod}'}}]",
             "{pod} is unknown; known are {namespace}, {kind}, {name}, {container}, {label:KEY}",

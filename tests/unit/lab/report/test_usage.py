@@ -25,15 +25,26 @@ from tests.unit.lab.report.documents import of, reported
 GIB = 2**30
 
 
-def pod(name: str, app: str, restarts: int = 0) -> Doc:
-    """A ready pod of an app of the shop."""
+def pod(name: str, app: str, restarts: int = 0, owner: str = "") -> Doc:
+    """A ready pod of an app of the shop, or of another Deployment or a StatefulSet (`owner`) with the same label."""
     statuses = [{"name": "app", "restartCount": restarts, "ready": True}]
     status = {
         "phase": "Running",
         "conditions": [{"type": "Ready", "status": "True"}],
         "containerStatuses": statuses,
     }
-    meta = {"name": name, "namespace": "shop", "labels": {"app": app}}
+    kind = "StatefulSet" if app == "worker" else "ReplicaSet"
+    controller = {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "name": owner or (app if app == "worker" else f"{app}-1"),
+    }
+    meta = {
+        "name": name,
+        "namespace": "shop",
+        "labels": {"app": app, "pod-template-hash": "1"},
+        "ownerReferences": [{**controller, "uid": "", "controller": True}],
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "app"}]},
             "status": status}  # fmt: skip
 
@@ -91,6 +102,20 @@ def test_restarts_are_those_of_the_present_pods(shell: Shell, shop: list[Doc]) -
         shell, [*shop, pod("web-0", "web", 3), pod("web-1", "web", 1), pod("worker-0", "worker")]
     )
     assert (of(report, "web")["restarts"], report["summary"]["restarts"]) == (4, 4)
+
+
+def test_pods_of_other_owners_count_for_nothing(shell: Shell, shop: list[Doc]) -> None:
+    """Labels alone match them: the pods of a Job of the same Helm chart, for example."""
+    foreign = [
+        pod(f"{app}-job", app, 40, owner="job") for app in ("web", "cache")
+    ] + [usage(f"{app}-job", {"app": {"cpu": "8", "memory": "16Gi"}}) for app in ("web", "cache")]  # fmt: skip
+    documents = [*shop, *measured("web", ("200m", "512Mi")), *measured("cache", ("40m", "300Mi")), *foreign]
+    report = reported(shell, documents)
+    web, cache = of(report, "web"), of(report, "cache")
+    assert (web["used"], web["restarts"]) == ({"cores": 0.2, "memoryGib": 0.5}, 0)
+    assert cache["blends"]["Trajectory"]["recommended"]["containers"]["app"]["requests"] == {
+        "cpu": "46m", "memory": "361759k",
+    }  # fmt: skip
 
 
 # --- the estimate ----------------------------------------------------------------------------------------------------
