@@ -109,6 +109,8 @@ class _Planner:
         """Workloads whose Hvpas must not be deleted."""
         self._written: dict[str, Document | None] = {}
         """Specs as policies last wrote them, by their annotation."""
+        self._applying: dict[str, bool] = {}
+        """Whether these specs have mode Review or Apply, by their annotation."""
         self._texts: dict[tuple[PolicyKey, int | None, Mode], str] = {}
 
     def plan(self) -> PolicyPlan:
@@ -243,8 +245,8 @@ class _Planner:
 
     # --- updates ------------------------------------------------------------------------------------------------------
     def _is_changing(self, claim: _Claim, hvpa: PresentHvpa) -> bool:
-        """Whether an Hvpa that was updated has yet to settle: the operator has not decided with its new spec, or, in
-        modes Review and Apply, pods are not as decided or not available. After PATIENCE it counts as settled."""
+        """Whether an Hvpa has yet to settle after its last update: the operator has not decided with its new spec, or,
+        in modes Review and Apply, pods are not as decided or not available. After PATIENCE it counts as settled."""
         try:
             at = parse_timestamp(hvpa.metadata.annotations.get(APPLIED_AT, ""))
         except TimestampError:
@@ -255,16 +257,23 @@ class _Planner:
         ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
         if ready is None or (ready.observed_generation or 0) < hvpa.metadata.generation:
             return True
-        if self._mode(claim) not in APPLYING:
+        if not self._applies(hvpa):
             return False
         pods = status.actuation
         return bool(rollout_gaps(claim.workload)) or (
             pods is not None and bool(pods.in_progress or pods.waiting)
         )
 
+    def _applies(self, hvpa: PresentHvpa) -> bool:
+        """Whether the mode of an Hvpa is Review or Apply, as the policy last wrote it."""
+        applied = hvpa.metadata.annotations.get(APPLIED, "")
+        if applied not in self._applying:
+            self._applying[applied] = str(_read_applied(hvpa).get("mode")) in APPLYING
+        return self._applying[applied]
+
     def _roll_out(self, key: PolicyKey) -> None:
-        """Updates as many Hvpas as may change at the same time. Workloads that lack pods anyway come last, so that they
-        don't keep others waiting."""
+        """Updates as many Hvpas as may change at the same time. Workloads that still change because of the last update
+        come first, and count. Those that lack pods anyway come last, so that they don't keep others waiting."""
         updates, tally = self._updates[key], self._tallies[key]
         tally.waits_for = [
             hvpa.metadata.name for claim, hvpa in self._up_to_date[key] if self._is_changing(claim, hvpa)
@@ -289,10 +298,11 @@ class _Planner:
             self._written[applied] = None if written is None else _comparable(written)
         return present is None or self._written[applied] != _comparable(present)
 
-    def _turn(self, update: _Update) -> tuple[bool, bool, Target]:
-        meta = update.hvpa.metadata
+    def _turn(self, update: _Update) -> tuple[bool, bool, bool, Target]:
+        meta, claim = update.hvpa.metadata, update.claim
+        is_changing = self._applies(update.hvpa) and self._is_changing(claim, update.hvpa)
         has_failed = (meta.namespace, meta.name) in self._world.failures
-        return has_failed, bool(rollout_gaps(update.claim.workload)), update.claim.target
+        return not is_changing, has_failed, bool(rollout_gaps(claim.workload)), claim.target
 
     def _patch(self, update: _Update) -> PolicyChange:
         meta = update.hvpa.metadata
@@ -399,7 +409,7 @@ def _read_applied(hvpa: PresentHvpa) -> Document:
     """Returns the spec as the policy last wrote it; empty if somebody changed the annotation to something else."""
     try:
         applied: Any = msgspec.json.decode(hvpa.metadata.annotations.get(APPLIED, ""))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     return applied if isinstance(applied, dict) else {}
 

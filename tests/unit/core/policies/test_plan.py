@@ -88,6 +88,27 @@ def test_the_next_workload_waits_until_the_operator_has_decided_with_the_new_spe
     assert changes(world) == [("patch", "default/b")]
 
 
+def test_a_change_during_a_rollout_reaches_the_workload_that_changes_first_and_no_other() -> None:
+    lacking = workload("b", change={"status": {"availableReplicas": 1}})
+    rollout = {"rollout": {"maxConcurrent": 1}}
+    world = World(
+        [policy(spec={"stage": "Apply", **rollout})], [workload("a"), lacking, workload("c"), workload("d")]
+    )
+    world.step()
+    assert changes(world) == [("patch", "default/a")]
+    world.workloads[0] = workload("a", change={"status": {"availableReplicas": 1}})
+    for blend in ("Additive", "Trajectory"):
+        changed = {"stage": "Apply", **rollout, "template": {**TEMPLATE, "blend": blend}}
+        world.replace(policy(spec=changed))
+        assert changes(world) == [("patch", "default/a")]
+        assert changes(world) == []
+    world.replace(policy(spec={"stage": "Recommend", **rollout}))
+    assert changes(world) == [("patch", "default/a")]
+    assert set(world.modes().values()) == {"Recommend"}
+    assert changes(world) == []
+    assert world.condition()[1] == "UpToDate"
+
+
 @pytest.mark.parametrize("what", ["pods", "resizes"])
 def test_the_next_workload_waits_for_the_pods_of_the_last_but_not_forever(what: str) -> None:
     broken = workload("a", change={"status": {"availableReplicas": 1}} if what == "pods" else {})
@@ -199,7 +220,7 @@ def test_an_edited_hvpa_is_not_updated_and_the_policy_says_so() -> None:
     assert world.condition()[0] == "True"
 
 
-@pytest.mark.parametrize("applied", ["no JSON", "[]", "{}", None])
+@pytest.mark.parametrize("applied", ["no JSON", "[]", "{}", '{"mode":{}}', 20_000 * "[", None])
 def test_a_wrong_note_of_what_was_applied_counts_as_edited(applied: str | None) -> None:
     world = World([policy()], [workload()])
     world.settle()
@@ -483,8 +504,9 @@ def test_the_size_counts_that_a_workload_had_first_since_hvpa_changes_it() -> No
     world.settle()
     world.workloads = [workload(cpu="200m")]
     assert not world.step().changes
-    world.edit("web", {"metadata": {"annotations": {f"{FROM_POLICY}-size": "?"}}})
-    assert changes(world) == [("patch", "default/web")]
+    for size in ("?", f"{9:0>5000} 1"):
+        world.edit("web", {"metadata": {"annotations": {f"{FROM_POLICY}-size": size}}})
+        assert [change.name for change in world.plan().changes] == ["web"]
 
 
 # --- in general ------------------------------------------------------------------------------------------------------
