@@ -26,19 +26,18 @@ from hvpa.api.policy.spec import HvpaPolicySpec, merged, targeting
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.policies.model import (
-    ADOPT,
     APPLIED,
     APPLIED_AT,
     FIRST_SIZE,
     FROM_POLICY,
-    OPT_OUT,
     Document,
     PolicyChange,
     PolicyInput,
     PolicyPlan,
     PresentHvpa,
     Target,
-    is_set,
+    may_adopt,
+    opts_out,
 )
 from hvpa.core.policies.report import Tally, status_of
 from hvpa.core.policies.selecting import (
@@ -54,6 +53,7 @@ from hvpa.core.workload.rollout import rollout_gaps
 
 PATIENCE: Final = dt.timedelta(hours=1)
 """How long a workload whose pods are not as decided keeps the next workload waiting."""
+NAME_LENGTH: Final = 253
 LABEL_LENGTH: Final = 63
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -149,7 +149,7 @@ class _Planner:
         tally.selected += 1
         target = Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
         present = self._by_target.get(target, ())
-        if is_set(meta, OPT_OUT):
+        if opts_out(meta):
             tally.opted_out += 1
         elif any(_is_of_others(hvpa) for hvpa in present):
             tally.written_by_others += 1
@@ -159,8 +159,7 @@ class _Planner:
 
     def _make(self, claim: _Claim, present: Sequence[PresentHvpa]) -> None:
         tally = self._tallies[claim.policy.key]
-        if self._acting.get(claim.target) and not is_set(claim.workload.metadata, ADOPT):
-            tally.awaiting_adoption += 1
+        tally.awaiting_adoption += self._is_held(claim)
         if not present:
             self._create(claim)
             return
@@ -180,19 +179,21 @@ class _Planner:
 
     def _mode(self, claim: _Claim) -> Mode:
         """Returns the mode of the workload's Hvpa: Recommend while an HPA or VPA acts that it may not adopt."""
-        is_held = bool(self._acting.get(claim.target)) and not is_set(claim.workload.metadata, ADOPT)
-        return "Recommend" if is_held else claim.spec.stage
+        return "Recommend" if self._is_held(claim) else claim.spec.stage
+
+    def _is_held(self, claim: _Claim) -> bool:
+        return bool(self._acting.get(claim.target)) and not may_adopt(claim.workload.metadata)
 
     def _create(self, claim: _Claim) -> None:
         namespace, name = claim.target.namespace, claim.target.name
         if (namespace, name) in self._names:
             name = f"{name}-{claim.target.kind.lower()}"
         tally = self._tallies[claim.policy.key]
-        if (namespace, name) in self._names:
+        if (namespace, name) in self._names or len(name) > NAME_LENGTH:
             tally.taken.append(f"{namespace}/{claim.target.name}")
             return
         self._names.add((namespace, name))
-        self._note_failure(claim, name)
+        self._note_failure(claim.policy, namespace, name)
         tally.missing += 1
         size = size_of(claim.workload)
         applied = self._applied(claim, "Recommend", None)
@@ -236,7 +237,7 @@ class _Planner:
         """Returns selectors by which the Hvpa adopts the HPA and VPA that act, if the workload's owner wants that. The
         Hvpa keeps what it has adopted when the selectors are gone."""
         selectors: Document = {}
-        if is_set(claim.workload.metadata, ADOPT):
+        if may_adopt(claim.workload.metadata):
             for recommender in self._acting.get(claim.target, ()):
                 if labels := recommender.metadata.labels:
                     axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
@@ -280,7 +281,7 @@ class _Planner:
         ]
         room = updates[0].claim.spec.rollout.max_concurrent - len(tally.waits_for)
         for update in sorted(updates, key=self._turn):
-            self._note_failure(update.claim, update.hvpa.metadata.name)
+            self._note_failure(update.claim.policy, update.claim.target.namespace, update.hvpa.metadata.name)
             if room > 0 and self._is_edited(update.hvpa):
                 tally.edited.append(_named(update.hvpa.metadata))
                 continue
@@ -332,7 +333,8 @@ class _Planner:
     def _delete(self, hvpas: Iterable[PresentHvpa]) -> None:
         for hvpa in hvpas:
             meta = hvpa.metadata
-            if hvpa.policy_uid in self._owners:
+            if (policy := self._owners.get(hvpa.policy_uid or "")) is not None:
+                self._note_failure(policy, meta.namespace, meta.name)
                 self._changes.append(
                     PolicyChange(
                         "delete",
@@ -356,9 +358,9 @@ class _Planner:
         self._changes.append(PolicyChange("patch", meta.namespace, meta.name, {"metadata": metadata}))
 
     # --- statuses -----------------------------------------------------------------------------------------------------
-    def _note_failure(self, claim: _Claim, name: str) -> None:
-        if (why := self._world.failures.get((claim.target.namespace, name))) is not None:
-            self._tallies[claim.policy.key].failures.append(f"{claim.target.namespace}/{name}: {why}")
+    def _note_failure(self, policy: PolicyObject, namespace: str, name: str) -> None:
+        if (why := self._world.failures.get((namespace, name))) is not None:
+            self._tallies[policy.key].failures.append(f"{namespace}/{name}: {why}")
 
     def _statuses(self) -> Iterator[tuple[PolicyKey, PolicyStatus]]:
         active = {policy.key for policy, _ in self._active}

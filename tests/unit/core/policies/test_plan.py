@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import build
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.api.policy.spec import merged
-from hvpa.core.policies.model import ADOPT, APPLIED, FROM_POLICY, OPT_OUT
+from hvpa.core.policies.model import ADOPT, APPLIED, FROM_POLICY, OPT_OUT, PolicyPlan
 from hvpa.core.policies.plan import _difference
 from tests.unit.core.policies.world import SYSTEM, TEMPLATE, World, later, policy, workload
 
@@ -396,6 +396,26 @@ def test_two_kinds_of_the_same_name_get_two_names_and_a_third_name_is_reported()
     )
 
 
+def test_a_second_name_that_would_be_too_long_is_reported() -> None:
+    longest = 253 * "a"
+    world = World([policy()], [workload(longest), workload(longest, kind="StatefulSet")])
+    assert changes(world) == [("create", f"default/{longest}")]
+    assert not world.step().changes
+    status, reason, message = world.condition()
+    assert (status, reason) == ("False", "NameTaken")
+    assert message.endswith(f"default/{longest}")
+
+
+def test_a_failed_deletion_is_reported() -> None:
+    world = World([policy()], [workload("a"), workload("b")])
+    world.settle()
+    del world.workloads[0]
+    world.failures["default", "a"] = "denied by a webhook"
+    assert [change.action for change in world.plan().changes] == ["delete"]
+    world.apply(PolicyPlan((), world.plan().statuses, False))
+    assert world.condition() == ("False", "WriteFailed", "default/a: denied by a webhook")
+
+
 def test_a_failed_write_is_reported_and_comes_last() -> None:
     world = World(
         [policy(spec={"stage": "Apply", "rollout": {"maxConcurrent": 1}})], [workload("a"), workload("b")]
@@ -429,6 +449,9 @@ def test_an_hpa_or_vpa_that_acts_keeps_the_hvpa_in_recommend(recommender: Hpa | 
     world.settle()
     assert world.modes() == {"default/web": "Recommend"}
     assert world.policies[0].status.awaiting_adoption == 1
+    for other in ("", "no", "False"):
+        world.workloads = [workload(annotations={ADOPT: other})]
+        assert all(not plan.changes for plan in world.settle())
     world.workloads = [workload(annotations={ADOPT: "true"})]
     world.settle()
     assert world.modes() == {"default/web": "Apply"}
