@@ -169,14 +169,19 @@ def test_a_change_during_a_rollout_reaches_no_other_workload(plane: ControlPlane
         workload(plane, name, space)
     made = plane.api.create(policy("team", space, stage="Apply", rollout={"maxConcurrent": 1}))
     await_hvpas(plane, space, a="Apply", b="Recommend")
+    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    complete = {**dict.fromkeys(counts, 2), "observedGeneration": 1}
+    plane.api.patch_status("apps/v1/Deployment", "b", space, complete)
+
+    def rolling() -> str:
+        return str(await_condition(plane, made, "Ready", "False", "RollingOut")["message"])
+
     for step in (2, 3):
-        scale_up = {"maxStep": {"factor": step}}
-        change = {"spec": {"template": {"hpa": {"scaleUp": scale_up}}}}
+        change = {"spec": {"template": {"hpa": {"scaleUp": {"maxStep": {"factor": step}}}}}}
         generation = plane.api.patch(POLICY, "team", space, change)["metadata"]["generation"]
-        await_field(plane, f"{API}/Hvpa", "a", space, "spec.hpa.scaleUp", scale_up)
+        await_field(plane, f"{API}/Hvpa", "a", space, "spec.hpa.scaleUp.maxStep.factor", step)
         await_field(plane, POLICY, "team", space, "status.observedGeneration", generation)
-        found = await_condition(plane, made, "Ready", "False", "RollingOut")
-        assert found["message"].endswith("waiting for a")
+        wait_for(lambda: rolling().endswith("waiting for a"), 30, rolling)
         await_hvpas(plane, space, a="Apply", b="Recommend")
 
 
