@@ -22,7 +22,7 @@ from hvpa.api.hvpa.spec import APPLYING, HvpaSpec, Mode
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, OwnerReference, Vpa, Workload
 from hvpa.api.policy.resource import PolicyKey, PolicyObject
-from hvpa.api.policy.spec import HvpaPolicySpec, merged, targeting
+from hvpa.api.policy.spec import ClusterHvpaPolicySpec, HvpaPolicySpec, merged, targeting
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.policies.model import (
@@ -93,6 +93,14 @@ class _Planner:
             and (policy.metadata.namespace or world.namespaces is not None)
         ]
         self._active.sort(key=lambda each: rank(*each))
+        self._of_namespace: dict[str, list[tuple[PolicyObject, HvpaPolicySpec]]] = defaultdict(list)
+        """HvpaPolicies. There may be one for each of many namespaces."""
+        self._of_cluster: list[tuple[PolicyObject, ClusterHvpaPolicySpec]] = []
+        for policy, spec in self._active:
+            if isinstance(spec, ClusterHvpaPolicySpec):
+                self._of_cluster.append((policy, spec))
+            else:
+                self._of_namespace[policy.metadata.namespace].append((policy, spec))
         self._owners = {policy.metadata.uid: policy for policy, _ in self._active}
         self._by_target: dict[Target, list[PresentHvpa]] = defaultdict(list)
         for hvpa in world.hvpas:
@@ -132,7 +140,10 @@ class _Planner:
     def _policies_in(self, namespace: str) -> list[tuple[PolicyObject, HvpaPolicySpec]]:
         """Returns the policies for workloads of a namespace, most specific first."""
         labels, operator = (self._world.namespaces or {}).get(namespace, {}), self._world.operator_namespace
-        return [each for each in self._active if selects_namespace(*each, namespace, labels, operator)]
+        of_cluster = [
+            each for each in self._of_cluster if selects_namespace(each[1], namespace, labels, operator)
+        ]
+        return [*self._of_namespace.get(namespace, ()), *of_cluster]
 
     # --- a workload ---------------------------------------------------------------------------------------------------
     def _place(self, workload: Workload, policies: Sequence[tuple[PolicyObject, HvpaPolicySpec]]) -> None:

@@ -59,11 +59,9 @@ def rank(policy: PolicyObject, spec: HvpaPolicySpec) -> tuple[bool, int, bool, s
 
 
 def selects_namespace(
-    policy: PolicyObject, spec: HvpaPolicySpec, namespace: str, labels: Mapping[str, str], operator: str
+    spec: ClusterHvpaPolicySpec, namespace: str, labels: Mapping[str, str], operator: str
 ) -> bool:
-    """Whether a policy selects workloads of a namespace. `operator` is the operator's namespace."""
-    if not isinstance(spec, ClusterHvpaPolicySpec):
-        return namespace == policy.metadata.namespace
+    """Whether a ClusterHvpaPolicy selects workloads of a namespace. `operator` is the operator's namespace."""
     chosen = spec.namespaces
     if namespace in chosen.exclude:
         return False
