@@ -249,7 +249,9 @@ class _Planner:
         Hvpa keeps what it has adopted when the selectors are gone."""
         selectors: Document = {}
         if may_adopt(claim.workload.metadata):
-            for recommender in self._acting.get(claim.target, ()):
+            for recommender in sorted(
+                self._acting.get(claim.target, ()), key=lambda each: each.metadata.name
+            ):
                 if labels := recommender.metadata.labels:
                     axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
                     selectors[axis] = {"selector": {"matchLabels": labels}}

@@ -494,6 +494,14 @@ def test_adopted_are_the_hpa_and_vpa_with_their_labels_unless_the_template_says_
     assert world.hvpas["default", "web"]["spec"]["hpa"]["selector"]["matchLabels"]["app"] == "own"
 
 
+def test_the_order_in_which_hpas_arrive_does_not_matter() -> None:
+    world = World([policy(spec={"stage": "Apply"})], [workload(annotations={ADOPT: "true"})])
+    world.hpas = [foreign_hpa("one", labels={"a": "1"}), foreign_hpa("two", labels={"b": "2"})]
+    world.settle()
+    world.hpas.reverse()
+    assert not world.plan().changes
+
+
 # --- cases -----------------------------------------------------------------------------------------------------------
 def test_the_first_case_that_a_workload_meets_changes_its_template() -> None:
     cases = [
