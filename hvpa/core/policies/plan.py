@@ -176,8 +176,11 @@ class _Planner:
             return
         hvpa, *doubles = sorted(present, key=lambda each: each.metadata.name)
         self._delete(doubles)
-        if hvpa.metadata.deletion_timestamp is not None or hvpa.policy_uid not in self._owners:
-            tally.missing += 1  # the garbage collector deletes it
+        if hvpa.metadata.deletion_timestamp is not None:
+            tally.missing += 1
+            return
+        if hvpa.policy_uid not in self._owners:
+            tally.left += 1  # the garbage collector deletes it, unless that policy becomes valid
             return
         applied = self._applied(claim, self._mode(claim), hvpa)
         is_ours = hvpa.policy_uid == claim.policy.metadata.uid

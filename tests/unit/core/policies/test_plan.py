@@ -302,7 +302,8 @@ def test_a_policy_that_is_gone_leaves_its_workloads_to_the_next_policy() -> None
     world.settle()
     world.policies = [each for each in world.policies if each.kind == "ClusterHvpaPolicy"]
     world.step()
-    assert world.condition(name="all")[1:] == ("RollingOut", "1 Hvpas are missing, and are created")
+    why = "1 workloads still have the Hvpa of another policy, which is invalid or being deleted"
+    assert world.condition(name="all")[1:] == ("RollingOut", why)
     world.hvpas.clear()  # by the garbage collector
     assert changes(world) == [("create", "default/web")]
     assert world.hvpas["default", "web"]["metadata"]["ownerReferences"][0]["kind"] == "ClusterHvpaPolicy"
