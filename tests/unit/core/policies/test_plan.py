@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from builders import build
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.api.policy.spec import merged
-from hvpa.core.policies.model import ADOPT, APPLIED, FROM_POLICY, OPT_OUT, PolicyPlan
+from hvpa.core.policies.model import ADOPT, APPLIED, APPLIED_AT, FIRST_SIZE, FROM_POLICY, OPT_OUT, PolicyPlan
 from hvpa.core.policies.plan import _difference
 from tests.unit.core.policies.world import SYSTEM, TEMPLATE, World, later, policy, workload
 
@@ -554,6 +555,28 @@ def test_a_difference_leads_from_one_document_to_the_other(before: Json, after: 
     patch = _difference(before, after)
     assert build.merged(before, patch) == after
     assert (patch == {}) == (before == after)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*TEMPLATE, "mode", "template", "spec"]) | st.text(), inner, max_size=3
+        )
+    ),
+)
+
+
+@given(st.text() | anything.map(json.dumps), st.text(), st.text() | st.integers().map(lambda cpu: f"{cpu} 1"))
+def test_whatever_the_notes_of_an_hvpa_say_plans_are_made(applied: str, at: str, size: str) -> None:
+    world = World([policy(spec={"stage": "Apply"})], [workload(), workload("other")])
+    world.settle()
+    notes = {APPLIED: applied, APPLIED_AT: at, FIRST_SIZE: size}
+    world.edit("web", {"metadata": {"annotations": notes}})
+    world.replace(policy(spec={"stage": "Review"}))
+    world.settle()
+    assert world.modes()["default/other"] == "Review"
 
 
 names = st.sampled_from(["a", "b", "c", "hvpa"])
