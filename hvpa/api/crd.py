@@ -61,7 +61,7 @@ _COLUMNS: Final = (
 )
 """Columns of `kubectl get`: name, type, path, description, and whether only `-o wide` shows the column."""
 _POLICY_COLUMNS: Final = (
-    ("Stage", "string", ".spec.stage", "Mode of the Hvpas: Recommend or Apply."),
+    ("Stage", "string", ".spec.stage", "Mode of the Hvpas: Recommend, Review or Apply."),
     ("Selected", "integer", ".status.selected", "Workloads that belong to this policy."),
     ("Hvpas", "integer", ".status.generated", "Hvpas of this policy."),
     ("Up-To-Date", "integer", ".status.upToDate", "Hvpas that are as the policy requires."),

@@ -78,7 +78,10 @@ class PolicyKeeper:
     async def _round(self) -> float | None:
         """Plan and write once; returns the seconds until the next plan, None if it waits for a change."""
         began = time.monotonic()
-        world = self._world() if self._serves() else None
+        serves = self._serves()
+        if not serves:
+            self._failures.clear()  # another process writes
+        world = self._world() if serves else None
         if world is None:
             await asyncio.sleep(NOT_YET)
             return 0.0

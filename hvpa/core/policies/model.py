@@ -28,9 +28,14 @@ ADOPT: Final = f"{PREFIX}/adopt"
 Document = dict[str, Any]
 
 
-def is_set(meta: Meta, annotation: str) -> bool:
-    """Whether the annotation is present and not `false`."""
-    return meta.annotations.get(annotation, "false") != "false"
+def opts_out(workload: Meta) -> bool:
+    """Whether the workload has the annotation OPT_OUT, except with the value `false`."""
+    return workload.annotations.get(OPT_OUT, "false") != "false"
+
+
+def may_adopt(workload: Meta) -> bool:
+    """Whether the workload has the annotation ADOPT with the value `true`; any other value adopts nothing."""
+    return workload.annotations.get(ADOPT) == "true"
 
 
 class Target(NamedTuple):

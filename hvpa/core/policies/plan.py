@@ -22,23 +22,22 @@ from hvpa.api.hvpa.spec import APPLYING, HvpaSpec, Mode
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, OwnerReference, Vpa, Workload
 from hvpa.api.policy.resource import PolicyKey, PolicyObject
-from hvpa.api.policy.spec import HvpaPolicySpec, merged, targeting
+from hvpa.api.policy.spec import ClusterHvpaPolicySpec, HvpaPolicySpec, merged, targeting
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.policies.model import (
-    ADOPT,
     APPLIED,
     APPLIED_AT,
     FIRST_SIZE,
     FROM_POLICY,
-    OPT_OUT,
     Document,
     PolicyChange,
     PolicyInput,
     PolicyPlan,
     PresentHvpa,
     Target,
-    is_set,
+    may_adopt,
+    opts_out,
 )
 from hvpa.core.policies.report import Tally, status_of
 from hvpa.core.policies.selecting import (
@@ -54,6 +53,7 @@ from hvpa.core.workload.rollout import rollout_gaps
 
 PATIENCE: Final = dt.timedelta(hours=1)
 """How long a workload whose pods are not as decided keeps the next workload waiting."""
+NAME_LENGTH: Final = 253
 LABEL_LENGTH: Final = 63
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -93,6 +93,14 @@ class _Planner:
             and (policy.metadata.namespace or world.namespaces is not None)
         ]
         self._active.sort(key=lambda each: rank(*each))
+        self._of_namespace: dict[str, list[tuple[PolicyObject, HvpaPolicySpec]]] = defaultdict(list)
+        """HvpaPolicies. There may be one for each of many namespaces."""
+        self._of_cluster: list[tuple[PolicyObject, ClusterHvpaPolicySpec]] = []
+        for policy, spec in self._active:
+            if isinstance(spec, ClusterHvpaPolicySpec):
+                self._of_cluster.append((policy, spec))
+            else:
+                self._of_namespace[policy.metadata.namespace].append((policy, spec))
         self._owners = {policy.metadata.uid: policy for policy, _ in self._active}
         self._by_target: dict[Target, list[PresentHvpa]] = defaultdict(list)
         for hvpa in world.hvpas:
@@ -109,6 +117,8 @@ class _Planner:
         """Workloads whose Hvpas must not be deleted."""
         self._written: dict[str, Document | None] = {}
         """Specs as policies last wrote them, by their annotation."""
+        self._applying: dict[str, bool] = {}
+        """Whether these specs have mode Review or Apply, by their annotation."""
         self._texts: dict[tuple[PolicyKey, int | None, Mode], str] = {}
 
     def plan(self) -> PolicyPlan:
@@ -130,7 +140,10 @@ class _Planner:
     def _policies_in(self, namespace: str) -> list[tuple[PolicyObject, HvpaPolicySpec]]:
         """Returns the policies for workloads of a namespace, most specific first."""
         labels, operator = (self._world.namespaces or {}).get(namespace, {}), self._world.operator_namespace
-        return [each for each in self._active if selects_namespace(*each, namespace, labels, operator)]
+        of_cluster = [
+            each for each in self._of_cluster if selects_namespace(each[1], namespace, labels, operator)
+        ]
+        return [*self._of_namespace.get(namespace, ()), *of_cluster]
 
     # --- a workload ---------------------------------------------------------------------------------------------------
     def _place(self, workload: Workload, policies: Sequence[tuple[PolicyObject, HvpaPolicySpec]]) -> None:
@@ -147,7 +160,7 @@ class _Planner:
         tally.selected += 1
         target = Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
         present = self._by_target.get(target, ())
-        if is_set(meta, OPT_OUT):
+        if opts_out(meta):
             tally.opted_out += 1
         elif any(_is_of_others(hvpa) for hvpa in present):
             tally.written_by_others += 1
@@ -157,15 +170,17 @@ class _Planner:
 
     def _make(self, claim: _Claim, present: Sequence[PresentHvpa]) -> None:
         tally = self._tallies[claim.policy.key]
-        if self._acting.get(claim.target) and not is_set(claim.workload.metadata, ADOPT):
-            tally.awaiting_adoption += 1
+        tally.awaiting_adoption += self._is_held(claim)
         if not present:
             self._create(claim)
             return
         hvpa, *doubles = sorted(present, key=lambda each: each.metadata.name)
         self._delete(doubles)
-        if hvpa.metadata.deletion_timestamp is not None or hvpa.policy_uid not in self._owners:
-            tally.missing += 1  # the garbage collector deletes it
+        if hvpa.metadata.deletion_timestamp is not None:
+            tally.missing += 1
+            return
+        if hvpa.policy_uid not in self._owners:
+            tally.left += 1  # the garbage collector deletes it, unless that policy becomes valid
             return
         applied = self._applied(claim, self._mode(claim), hvpa)
         is_ours = hvpa.policy_uid == claim.policy.metadata.uid
@@ -178,19 +193,21 @@ class _Planner:
 
     def _mode(self, claim: _Claim) -> Mode:
         """Returns the mode of the workload's Hvpa: Recommend while an HPA or VPA acts that it may not adopt."""
-        is_held = bool(self._acting.get(claim.target)) and not is_set(claim.workload.metadata, ADOPT)
-        return "Recommend" if is_held else claim.spec.stage
+        return "Recommend" if self._is_held(claim) else claim.spec.stage
+
+    def _is_held(self, claim: _Claim) -> bool:
+        return bool(self._acting.get(claim.target)) and not may_adopt(claim.workload.metadata)
 
     def _create(self, claim: _Claim) -> None:
         namespace, name = claim.target.namespace, claim.target.name
         if (namespace, name) in self._names:
             name = f"{name}-{claim.target.kind.lower()}"
         tally = self._tallies[claim.policy.key]
-        if (namespace, name) in self._names:
+        if (namespace, name) in self._names or len(name) > NAME_LENGTH:
             tally.taken.append(f"{namespace}/{claim.target.name}")
             return
         self._names.add((namespace, name))
-        self._note_failure(claim, name)
+        self._note_failure(claim.policy, namespace, name)
         tally.missing += 1
         size = size_of(claim.workload)
         applied = self._applied(claim, "Recommend", None)
@@ -234,8 +251,10 @@ class _Planner:
         """Returns selectors by which the Hvpa adopts the HPA and VPA that act, if the workload's owner wants that. The
         Hvpa keeps what it has adopted when the selectors are gone."""
         selectors: Document = {}
-        if is_set(claim.workload.metadata, ADOPT):
-            for recommender in self._acting.get(claim.target, ()):
+        if may_adopt(claim.workload.metadata):
+            for recommender in sorted(
+                self._acting.get(claim.target, ()), key=lambda each: each.metadata.name
+            ):
                 if labels := recommender.metadata.labels:
                     axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
                     selectors[axis] = {"selector": {"matchLabels": labels}}
@@ -243,8 +262,8 @@ class _Planner:
 
     # --- updates ------------------------------------------------------------------------------------------------------
     def _is_changing(self, claim: _Claim, hvpa: PresentHvpa) -> bool:
-        """Whether an Hvpa that was updated has yet to settle: the operator has not decided with its new spec, or, in
-        modes Review and Apply, pods are not as decided or not available. After PATIENCE it counts as settled."""
+        """Whether an Hvpa has yet to settle after its last update: the operator has not decided with its new spec, or,
+        in modes Review and Apply, pods are not as decided or not available. After PATIENCE it counts as settled."""
         try:
             at = parse_timestamp(hvpa.metadata.annotations.get(APPLIED_AT, ""))
         except TimestampError:
@@ -255,23 +274,30 @@ class _Planner:
         ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
         if ready is None or (ready.observed_generation or 0) < hvpa.metadata.generation:
             return True
-        if self._mode(claim) not in APPLYING:
+        if not self._applies(hvpa):
             return False
         pods = status.actuation
         return bool(rollout_gaps(claim.workload)) or (
             pods is not None and bool(pods.in_progress or pods.waiting)
         )
 
+    def _applies(self, hvpa: PresentHvpa) -> bool:
+        """Whether the mode of an Hvpa is Review or Apply, as the policy last wrote it."""
+        applied = hvpa.metadata.annotations.get(APPLIED, "")
+        if applied not in self._applying:
+            self._applying[applied] = str(_read_applied(hvpa).get("mode")) in APPLYING
+        return self._applying[applied]
+
     def _roll_out(self, key: PolicyKey) -> None:
-        """Updates as many Hvpas as may change at the same time. Workloads that lack pods anyway come last, so that they
-        don't keep others waiting."""
+        """Updates as many Hvpas as may change at the same time. Workloads that still change because of the last update
+        come first, and count. Those that lack pods anyway come last, so that they don't keep others waiting."""
         updates, tally = self._updates[key], self._tallies[key]
         tally.waits_for = [
             hvpa.metadata.name for claim, hvpa in self._up_to_date[key] if self._is_changing(claim, hvpa)
         ]
         room = updates[0].claim.spec.rollout.max_concurrent - len(tally.waits_for)
         for update in sorted(updates, key=self._turn):
-            self._note_failure(update.claim, update.hvpa.metadata.name)
+            self._note_failure(update.claim.policy, update.claim.target.namespace, update.hvpa.metadata.name)
             if room > 0 and self._is_edited(update.hvpa):
                 tally.edited.append(_named(update.hvpa.metadata))
                 continue
@@ -289,10 +315,11 @@ class _Planner:
             self._written[applied] = None if written is None else _comparable(written)
         return present is None or self._written[applied] != _comparable(present)
 
-    def _turn(self, update: _Update) -> tuple[bool, bool, Target]:
-        meta = update.hvpa.metadata
+    def _turn(self, update: _Update) -> tuple[bool, bool, bool, Target]:
+        meta, claim = update.hvpa.metadata, update.claim
+        is_changing = self._applies(update.hvpa) and self._is_changing(claim, update.hvpa)
         has_failed = (meta.namespace, meta.name) in self._world.failures
-        return has_failed, bool(rollout_gaps(update.claim.workload)), update.claim.target
+        return not is_changing, has_failed, bool(rollout_gaps(claim.workload)), claim.target
 
     def _patch(self, update: _Update) -> PolicyChange:
         meta = update.hvpa.metadata
@@ -322,7 +349,8 @@ class _Planner:
     def _delete(self, hvpas: Iterable[PresentHvpa]) -> None:
         for hvpa in hvpas:
             meta = hvpa.metadata
-            if hvpa.policy_uid in self._owners:
+            if (policy := self._owners.get(hvpa.policy_uid or "")) is not None:
+                self._note_failure(policy, meta.namespace, meta.name)
                 self._changes.append(
                     PolicyChange(
                         "delete",
@@ -346,9 +374,9 @@ class _Planner:
         self._changes.append(PolicyChange("patch", meta.namespace, meta.name, {"metadata": metadata}))
 
     # --- statuses -----------------------------------------------------------------------------------------------------
-    def _note_failure(self, claim: _Claim, name: str) -> None:
-        if (why := self._world.failures.get((claim.target.namespace, name))) is not None:
-            self._tallies[claim.policy.key].failures.append(f"{claim.target.namespace}/{name}: {why}")
+    def _note_failure(self, policy: PolicyObject, namespace: str, name: str) -> None:
+        if (why := self._world.failures.get((namespace, name))) is not None:
+            self._tallies[policy.key].failures.append(f"{namespace}/{name}: {why}")
 
     def _statuses(self) -> Iterator[tuple[PolicyKey, PolicyStatus]]:
         active = {policy.key for policy, _ in self._active}
@@ -399,7 +427,7 @@ def _read_applied(hvpa: PresentHvpa) -> Document:
     """Returns the spec as the policy last wrote it; empty if somebody changed the annotation to something else."""
     try:
         applied: Any = msgspec.json.decode(hvpa.metadata.annotations.get(APPLIED, ""))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     return applied if isinstance(applied, dict) else {}
 

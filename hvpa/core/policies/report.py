@@ -18,7 +18,7 @@ INVALID_SPEC: Final = "InvalidSpec"
 NOT_PERMITTED: Final = "NotPermitted"
 """The operator may not read namespaces, so it ignores every ClusterHvpaPolicy."""
 WRITE_FAILED: Final = "WriteFailed"
-"""The API server refused to create or change an Hvpa."""
+"""The API server refused to create, change or delete an Hvpa."""
 NAME_TAKEN: Final = "NameTaken"
 """An Hvpa for another workload has the name."""
 EDITED: Final = "Edited"
@@ -43,6 +43,8 @@ class Tally:
     awaiting_adoption: int = 0
     missing: int = 0
     """Hvpas that are created now, or once their name is free."""
+    left: int = 0
+    """Hvpas of another policy, which does nothing: it is invalid or being deleted."""
     waiting: int = 0
     """Hvpas that differ from what the policy requires."""
     waits_for: list[str] = field(default_factory=list)
@@ -88,6 +90,9 @@ def _ready(tally: Tally) -> tuple[bool, str, str]:
         return False, NAME_TAKEN, f"Hvpas for other workloads have the names for {text.names(tally.taken)}"
     if tally.missing:
         return False, ROLLING_OUT, f"{tally.missing} Hvpas are missing, and are created"
+    if tally.left:
+        others = "workloads still have the Hvpa of another policy, which is invalid or being deleted"
+        return False, ROLLING_OUT, f"{tally.left} {others}"
     if tally.waiting:
         held = f"; waiting for {text.names(sorted(tally.waits_for))}" if tally.waits_for else ""
         return False, ROLLING_OUT, f"{tally.waiting} Hvpas have yet to change{held}"

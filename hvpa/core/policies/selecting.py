@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -12,6 +13,8 @@ from hvpa.api.policy.spec import CaseCondition, ClusterHvpaPolicySpec, HvpaPolic
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
 
 KUBE_SYSTEM: Final = "kube-system"
+_SIZE: Final = re.compile(r"([0-9]{1,30}) ([0-9]{1,30})")
+"""A size in an annotation, which anybody may have written: `int` refuses very long numbers."""
 
 
 class Size(NamedTuple):
@@ -41,10 +44,8 @@ def _requested(workload: Workload, resource: Resource) -> int:
 
 def read_size(text: str | None) -> Size | None:
     """Returns the size that an annotation has; None if it has none."""
-    parts = (text or "").split(" ")
-    if len(parts) != 2 or not all(part.isascii() and part.isdecimal() for part in parts):
-        return None
-    return Size(*map(int, parts))
+    match = _SIZE.fullmatch(text or "")
+    return None if match is None else Size(int(match[1]), int(match[2]))
 
 
 def rank(policy: PolicyObject, spec: HvpaPolicySpec) -> tuple[bool, int, bool, str]:
@@ -58,11 +59,9 @@ def rank(policy: PolicyObject, spec: HvpaPolicySpec) -> tuple[bool, int, bool, s
 
 
 def selects_namespace(
-    policy: PolicyObject, spec: HvpaPolicySpec, namespace: str, labels: Mapping[str, str], operator: str
+    spec: ClusterHvpaPolicySpec, namespace: str, labels: Mapping[str, str], operator: str
 ) -> bool:
-    """Whether a policy selects workloads of a namespace. `operator` is the operator's namespace."""
-    if not isinstance(spec, ClusterHvpaPolicySpec):
-        return namespace == policy.metadata.namespace
+    """Whether a ClusterHvpaPolicy selects workloads of a namespace. `operator` is the operator's namespace."""
     chosen = spec.namespaces
     if namespace in chosen.exclude:
         return False

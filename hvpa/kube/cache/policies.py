@@ -53,6 +53,11 @@ class PolicyCache:
                 self.on_wanted(WORKLOADS[kind])
         return policies
 
+    def note_listed(self) -> None:
+        """Note that a resource was listed: what the list does not have may have been deleted."""
+        if self.exist:
+            self.changed.set()
+
     def note_hvpa(self, old: StoredHvpa | None, new: StoredHvpa | None) -> None:
         """Note a change of an Hvpa."""
         if self.exist and (self.is_rolling or _of_hvpa(old) != _of_hvpa(new)):

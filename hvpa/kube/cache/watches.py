@@ -212,6 +212,7 @@ class Watches(Reports):
     def listed(self, reflector: Reflector[Any]) -> None:
         """See `Reports`."""
         self._relisting.discard(reflector)
+        self._local.policies.note_listed()
 
     def failed(self, task: str, error: Exception) -> None:
         """See `Reports`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -76,10 +76,12 @@ class Writer:
         self.changes: list[PolicyChange] = []
         self.statuses: list[PolicyStatus] = []
         self.version = 100
+        self.on_error: Callable[[], None] = lambda: None
 
     async def write(self, change: PolicyChange) -> None:
         self.changes.append(change)
         if self.errors:
+            self.on_error()
             raise self.errors.pop()
         self.version += 1
         stamps = {"uid": change.name, "resourceVersion": str(self.version)}
@@ -167,6 +169,23 @@ async def test_who_has_no_lease_waits_for_it() -> None:
         assert kept.states.looks == 0
         kept.serves = True
         await until(lambda: bool(kept.writer.statuses))
+
+
+async def test_failures_from_before_the_lease_was_lost_are_not_reported_afterwards() -> None:
+    kept = Kept()
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    kept.local.workloads["Deployment"].put(workload())
+    error = WriteError("not the leader (any more)")
+    kept.writer.errors, kept.writer.status_errors = [error], [error]
+    kept.writer.on_error = lambda: setattr(kept, "serves", False)
+    async with background(kept.keeper.run()):
+        await until(lambda: not kept.serves and not kept.writer.status_errors)
+        looks = kept.states.looks
+        await asyncio.sleep(0.02)
+        assert kept.states.looks == looks
+        kept.serves = True
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+    assert "WriteFailed" not in kept.reasons()
 
 
 async def test_a_plan_waits_until_policies_and_namespaces_are_listed() -> None:

@@ -11,6 +11,7 @@ from localcluster.client.api import ApiError, Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, Operator, install_policies
 from localcluster.workloads.bare_manifests import deployment
+from localcluster.workloads.scenario import new_namespace
 from tests.e2e.bare.conftest import USER, Start
 
 API = "autoscaling.k8s.io/v1alpha1"
@@ -65,6 +66,16 @@ def await_condition(plane: ControlPlane, made: Json, kind: str, status: str, rea
     found = wait_for(condition, 30, lambda: str(plane.api.get(which, meta["name"], meta.get("namespace"))))
     assert found is not None
     return found
+
+
+def await_field(plane: ControlPlane, kind: str, name: str, space: str, path: str, wanted: object) -> None:
+    def present() -> object:
+        found = plane.api.get(kind, name, space)
+        for field in path.split("."):
+            found = found.get(field, {})
+        return found
+
+    wait_for(lambda: present() == wanted, 30, lambda: f"{path} is {present()} instead of {wanted}")
 
 
 def writes(plane: ControlPlane, space: str, mark: object) -> list[str]:
@@ -150,6 +161,58 @@ def test_a_change_reaches_so_many_at_a_time_and_leaves_edited_hvpas_alone(
     assert "vpa" not in spec
     assert spec["hpa"]["scaleUp"]["maxStep"]["factor"] == 2
     assert spec["replicas"] >= 1
+
+
+def test_a_change_during_a_rollout_reaches_no_other_workload(plane: ControlPlane, space: str) -> None:
+    """Here no controller makes pods, so a workload that may change keeps the others waiting."""
+    for name in "ab":
+        workload(plane, name, space)
+    made = plane.api.create(policy("team", space, stage="Apply", rollout={"maxConcurrent": 1}))
+    await_hvpas(plane, space, a="Apply", b="Recommend")
+    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    complete = {**dict.fromkeys(counts, 2), "observedGeneration": 1}
+    plane.api.patch_status("apps/v1/Deployment", "b", space, complete)
+
+    def rolling() -> str:
+        return str(await_condition(plane, made, "Ready", "False", "RollingOut")["message"])
+
+    for step in (2, 3):
+        change = {"spec": {"template": {"hpa": {"scaleUp": {"maxStep": {"factor": step}}}}}}
+        generation = plane.api.patch(POLICY, "team", space, change)["metadata"]["generation"]
+        await_field(plane, f"{API}/Hvpa", "a", space, "spec.hpa.scaleUp.maxStep.factor", step)
+        await_field(plane, POLICY, "team", space, "status.observedGeneration", generation)
+        wait_for(lambda: rolling().endswith("waiting for a"), 30, rolling)
+        await_hvpas(plane, space, a="Apply", b="Recommend")
+
+
+def test_notes_that_somebody_broke_stop_no_other_policy(plane: ControlPlane, space: str) -> None:
+    other = new_namespace(plane.api)
+    for where in (space, other):
+        workload(plane, "web", where)
+        plane.api.create(policy("team", where))
+        await_hvpas(plane, where, web="Recommend")
+    plane.api.patch(f"{API}/Hvpa", "web", space, noted(**{"from-policy-size": f"{9:0>5000} 1"}))
+    workload(plane, "second", other)
+    await_hvpas(plane, other, web="Recommend", second="Recommend")
+    plane.api.patch(f"{API}/Hvpa", "web", space, noted(**{"from-policy-spec": 20_000 * "["}))
+    workload(plane, "third", other)
+    await_hvpas(plane, other, web="Recommend", second="Recommend", third="Recommend")
+
+
+def test_the_longest_names_have_hvpas_and_a_second_name_is_taken(plane: ControlPlane, space: str) -> None:
+    longest = 253 * "a"
+    for kind in ("DaemonSet", "Deployment"):
+        manifest = deployment("web", space, kind=kind)
+        manifest["metadata"]["name"] = longest
+        plane.api.create(manifest)
+    made = plane.api.create(policy("team", space, workloads={"kinds": ["Deployment", "DaemonSet"]}))
+    found = await_condition(plane, made, "Ready", "False", "NameTaken")
+    assert found["message"].endswith(f"{space}/{longest}")
+    await_hvpas(plane, space, **{longest: "Recommend"})
+    conditions = wait_for(
+        lambda: plane.api.get(f"{API}/Hvpa", longest, space).get("status", {}).get("conditions"), 30
+    )
+    assert conditions
 
 
 def test_an_hpa_that_acts_keeps_recommend_until_the_owner_lets_it_be_adopted(

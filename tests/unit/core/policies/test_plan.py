@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from builders import build
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.api.policy.spec import merged
-from hvpa.core.policies.model import ADOPT, APPLIED, FROM_POLICY, OPT_OUT
+from hvpa.core.policies.model import ADOPT, APPLIED, APPLIED_AT, FIRST_SIZE, FROM_POLICY, OPT_OUT, PolicyPlan
 from hvpa.core.policies.plan import _difference
 from tests.unit.core.policies.world import SYSTEM, TEMPLATE, World, later, policy, workload
 
@@ -86,6 +87,27 @@ def test_the_next_workload_waits_until_the_operator_has_decided_with_the_new_spe
     assert not world.plan().changes
     world.decide()
     assert changes(world) == [("patch", "default/b")]
+
+
+def test_a_change_during_a_rollout_reaches_the_workload_that_changes_first_and_no_other() -> None:
+    lacking = workload("b", change={"status": {"availableReplicas": 1}})
+    rollout = {"rollout": {"maxConcurrent": 1}}
+    world = World(
+        [policy(spec={"stage": "Apply", **rollout})], [workload("a"), lacking, workload("c"), workload("d")]
+    )
+    world.step()
+    assert changes(world) == [("patch", "default/a")]
+    world.workloads[0] = workload("a", change={"status": {"availableReplicas": 1}})
+    for blend in ("Additive", "Trajectory"):
+        changed = {"stage": "Apply", **rollout, "template": {**TEMPLATE, "blend": blend}}
+        world.replace(policy(spec=changed))
+        assert changes(world) == [("patch", "default/a")]
+        assert changes(world) == []
+    world.replace(policy(spec={"stage": "Recommend", **rollout}))
+    assert changes(world) == [("patch", "default/a")]
+    assert set(world.modes().values()) == {"Recommend"}
+    assert changes(world) == []
+    assert world.condition()[1] == "UpToDate"
 
 
 @pytest.mark.parametrize("what", ["pods", "resizes"])
@@ -199,7 +221,7 @@ def test_an_edited_hvpa_is_not_updated_and_the_policy_says_so() -> None:
     assert world.condition()[0] == "True"
 
 
-@pytest.mark.parametrize("applied", ["no JSON", "[]", "{}", None])
+@pytest.mark.parametrize("applied", ["no JSON", "[]", "{}", '{"mode":{}}', 20_000 * "[", None])
 def test_a_wrong_note_of_what_was_applied_counts_as_edited(applied: str | None) -> None:
     world = World([policy()], [workload()])
     world.settle()
@@ -281,7 +303,8 @@ def test_a_policy_that_is_gone_leaves_its_workloads_to_the_next_policy() -> None
     world.settle()
     world.policies = [each for each in world.policies if each.kind == "ClusterHvpaPolicy"]
     world.step()
-    assert world.condition(name="all")[1:] == ("RollingOut", "1 Hvpas are missing, and are created")
+    why = "1 workloads still have the Hvpa of another policy, which is invalid or being deleted"
+    assert world.condition(name="all")[1:] == ("RollingOut", why)
     world.hvpas.clear()  # by the garbage collector
     assert changes(world) == [("create", "default/web")]
     assert world.hvpas["default", "web"]["metadata"]["ownerReferences"][0]["kind"] == "ClusterHvpaPolicy"
@@ -375,6 +398,26 @@ def test_two_kinds_of_the_same_name_get_two_names_and_a_third_name_is_reported()
     )
 
 
+def test_a_second_name_that_would_be_too_long_is_reported() -> None:
+    longest = 253 * "a"
+    world = World([policy()], [workload(longest), workload(longest, kind="StatefulSet")])
+    assert changes(world) == [("create", f"default/{longest}")]
+    assert not world.step().changes
+    status, reason, message = world.condition()
+    assert (status, reason) == ("False", "NameTaken")
+    assert message.endswith(f"default/{longest}")
+
+
+def test_a_failed_deletion_is_reported() -> None:
+    world = World([policy()], [workload("a"), workload("b")])
+    world.settle()
+    del world.workloads[0]
+    world.failures["default", "a"] = "denied by a webhook"
+    assert [change.action for change in world.plan().changes] == ["delete"]
+    world.apply(PolicyPlan((), world.plan().statuses, False))
+    assert world.condition() == ("False", "WriteFailed", "default/a: denied by a webhook")
+
+
 def test_a_failed_write_is_reported_and_comes_last() -> None:
     world = World(
         [policy(spec={"stage": "Apply", "rollout": {"maxConcurrent": 1}})], [workload("a"), workload("b")]
@@ -408,6 +451,9 @@ def test_an_hpa_or_vpa_that_acts_keeps_the_hvpa_in_recommend(recommender: Hpa | 
     world.settle()
     assert world.modes() == {"default/web": "Recommend"}
     assert world.policies[0].status.awaiting_adoption == 1
+    for other in ("", "no", "False"):
+        world.workloads = [workload(annotations={ADOPT: other})]
+        assert all(not plan.changes for plan in world.settle())
     world.workloads = [workload(annotations={ADOPT: "true"})]
     world.settle()
     assert world.modes() == {"default/web": "Apply"}
@@ -450,6 +496,14 @@ def test_adopted_are_the_hpa_and_vpa_with_their_labels_unless_the_template_says_
     assert world.hvpas["default", "web"]["spec"]["hpa"]["selector"]["matchLabels"]["app"] == "own"
 
 
+def test_the_order_in_which_hpas_arrive_does_not_matter() -> None:
+    world = World([policy(spec={"stage": "Apply"})], [workload(annotations={ADOPT: "true"})])
+    world.hpas = [foreign_hpa("one", labels={"a": "1"}), foreign_hpa("two", labels={"b": "2"})]
+    world.settle()
+    world.hpas.reverse()
+    assert not world.plan().changes
+
+
 # --- cases -----------------------------------------------------------------------------------------------------------
 def test_the_first_case_that_a_workload_meets_changes_its_template() -> None:
     cases = [
@@ -483,8 +537,9 @@ def test_the_size_counts_that_a_workload_had_first_since_hvpa_changes_it() -> No
     world.settle()
     world.workloads = [workload(cpu="200m")]
     assert not world.step().changes
-    world.edit("web", {"metadata": {"annotations": {f"{FROM_POLICY}-size": "?"}}})
-    assert changes(world) == [("patch", "default/web")]
+    for size in ("?", f"{9:0>5000} 1"):
+        world.edit("web", {"metadata": {"annotations": {f"{FROM_POLICY}-size": size}}})
+        assert [change.name for change in world.plan().changes] == ["web"]
 
 
 # --- in general ------------------------------------------------------------------------------------------------------
@@ -500,6 +555,28 @@ def test_a_difference_leads_from_one_document_to_the_other(before: Json, after: 
     patch = _difference(before, after)
     assert build.merged(before, patch) == after
     assert (patch == {}) == (before == after)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*TEMPLATE, "mode", "template", "spec"]) | st.text(), inner, max_size=3
+        )
+    ),
+)
+
+
+@given(st.text() | anything.map(json.dumps), st.text(), st.text() | st.integers().map(lambda cpu: f"{cpu} 1"))
+def test_whatever_the_notes_of_an_hvpa_say_plans_are_made(applied: str, at: str, size: str) -> None:
+    world = World([policy(spec={"stage": "Apply"})], [workload(), workload("other")])
+    world.settle()
+    notes = {APPLIED: applied, APPLIED_AT: at, FIRST_SIZE: size}
+    world.edit("web", {"metadata": {"annotations": notes}})
+    world.replace(policy(spec={"stage": "Review"}))
+    world.settle()
+    assert world.modes()["default/other"] == "Review"
 
 
 names = st.sampled_from(["a", "b", "c", "hvpa"])

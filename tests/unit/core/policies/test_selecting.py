@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hvpa.api.policy.spec import ClusterHvpaPolicySpec
 from hvpa.core.policies.selecting import (
     Size,
     rank,
@@ -62,10 +63,8 @@ def test_namespaces_of_a_cluster_policy(namespaces: Json, selected: set[str]) ->
         "kube-system": {"team": "a"},
         SYSTEM: {"team": "a"},
     }
-    assert made.spec is not None
-    assert {
-        name for name in labels if selects_namespace(made, made.spec, name, labels[name], SYSTEM)
-    } == selected
+    assert isinstance(made.spec, ClusterHvpaPolicySpec)
+    assert {name for name in labels if selects_namespace(made.spec, name, labels[name], SYSTEM)} == selected
 
 
 def test_more_specific_policies_come_first() -> None:

@@ -28,6 +28,7 @@ from hvpa.kube.objects.resources import (
     NAMESPACES,
     PODS,
     WATCHED,
+    WORKLOADS,
 )
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import Backoff
@@ -324,3 +325,24 @@ async def test_policies_are_watched_if_that_is_wanted_and_their_needs_once(tmp_p
         watched = [(each.resource.plural, each.scope) for each in scoped.reflectors]
         assert watched[-2:] == [("hvpapolicies", "one"), ("hvpapolicies", "two")]
         assert scoped.states(CLUSTER_POLICIES) == set()
+
+
+async def test_a_list_without_objects_is_news_for_policies(tmp_path: Path) -> None:
+    """An Hvpa whose DaemonSet was deleted while no operator ran may only go once DaemonSets are listed."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await Stream().respond(request) if "watch" in request.query else listing([], "1")
+
+    async with FakeServer(answer).connected(tmp_path) as transport:
+        watches, local = watching(transport)
+        async with background(watches.run()):
+            await until(watches.synced)
+            assert not local.policies.changed.is_set()
+            metadata = {"name": "team", "namespace": "one", "uid": "u", "resourceVersion": "1"}
+            spec = {"template": {"vpa": {"deploy": True}}, "workloads": {"kinds": ["DaemonSet"]}}
+            document = json.dumps({"metadata": metadata, "spec": spec, "status": {}}).encode()
+            local.store(HVPA_POLICIES).put(HVPA_POLICIES.decode(document))
+            local.policies.read()
+            local.policies.changed.clear()
+            await until(local.policies.changed.is_set)
+            assert watches.states(WORKLOADS["DaemonSet"]) == {"synced"}
