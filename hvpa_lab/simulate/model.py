@@ -35,6 +35,25 @@ class Load(Protocol):
         ...
 
 
+RuntimeKind = Literal["Java", "Node"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeModel:
+    """A runtime that sizes its heap when its container starts (docs/runtimes.md)."""
+
+    kind: RuntimeKind
+    heap: int | str
+    """Maximum heap: bytes, or a percentage of the memory limit at the start ("75%")."""
+
+    def heap_at(self, limit: float) -> float:
+        """Returns the maximum heap in bytes of a container that starts with this memory limit. Example: 75 % of 1 GiB
+        is 768 MiB."""
+        if isinstance(self.heap, str):
+            return limit * int(self.heap.removesuffix("%")) / 100
+        return self.heap
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerModel:
     """A container of the workload: its initial resources, and its usage under load. CPU in millicores, memory in
@@ -58,6 +77,8 @@ class ContainerModel:
     memory_kept: float = 0.0
     """Share of the load's memory that stays when the load falls, until a restart. Example: with 0.5, a container that
     rose from 100 to 300 MiB keeps 200 MiB after the load is gone."""
+    runtime: RuntimeModel | None = None
+    """Its heap holds all memory except `memory_base`; None: no bound but the memory limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +250,7 @@ class Tick(NamedTuple):
     ready: int
     ooms: int
     restarts: int
-    """Containers restarted after an OOM, and pods that replaced others (rollout, eviction)."""
+    """Containers restarted, and pods that replaced others (rollout, eviction)."""
 
 
 class SimulationEvent(NamedTuple):
@@ -292,7 +313,9 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     slack_memory: float
     unmet_core_seconds: Annotated[Amount, Meta(description="Demand for CPU that no pod served.")]
     unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time with unmet demand.")]
-    ooms: Annotated[Count, Meta(description="Containers killed because they ran out of memory.")]
+    ooms: Annotated[
+        Count, Meta(description="Containers that ended because they ran out of memory, or of heap.")
+    ]
     restarts: Annotated[Count, Meta(description="Restarted containers and replacement pods.")]
     replica_changes: Count
     request_changes: Count

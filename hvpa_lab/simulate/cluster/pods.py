@@ -175,6 +175,9 @@ class SimWorkload:
         pod = SimPod(name, self._serial, self.template, resources, now)
         pod.revision = self.revision
         pod.start_up = self.model.start_up
+        pod.node_memory = self.node_size.get(MEMORY, math.inf)
+        for container in pod.containers:
+            container.runtime = self._models[container.name].runtime
         if self.model.spread:
             drawn = random.Random(f"part {self.model.seed} {self._serial}").gauss(1, self.model.spread)
             pod.part = max(LEAST_PART, drawn)
@@ -284,14 +287,16 @@ class SimWorkload:
         return unblocked
 
     def _kill(self, arrangement: Arrangement, now: float) -> None:
-        """OOMKills containers with too much memory."""
-        for pod, container, memory in arrangement.victims(now):
-            pod.kill(container, now)
-            if self.on_oom is not None:
+        """Ends containers with too much memory. A container with a full heap is not OOMKilled."""
+        for pod, container, memory, of_heap in arrangement.victims(now):
+            pod.end(container, now, of_heap=of_heap)
+            if self.on_oom is not None and not of_heap:
                 self.on_oom(pod, container, now)
             self._ooms += 1
             text = f"Container {container.name} of {pod.name} had {math.ceil(memory)} bytes of memory"
-            self.events.append(SimulationEvent(now, "OOM", "OOMKilled", text))
+            if of_heap:
+                text = f"{text}, and its heap of {math.ceil(container.heap)} was full"
+            self.events.append(SimulationEvent(now, "OOM", "HeapFull" if of_heap else "OOMKilled", text))
         self._react(now)
 
     def _catch_up(self, now: float) -> None:

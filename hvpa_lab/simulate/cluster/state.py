@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.core.model import ResourceRequirements
+from hvpa_lab.simulate.model import RuntimeModel
 
 ResizeState = Literal["", "Deferred", "Infeasible", "Error"]
 
@@ -84,6 +85,9 @@ class Meter:
     limit: float = math.inf
     """CPU limit."""
     memory_limit: float = math.inf
+    """The least of the container's limit and of its base with a full heap."""
+    heap_is_least: bool = False
+    """`memory_limit` is that of the heap."""
     weight: float = 0.0
     """CPU request, the weight when CPU is shared."""
     request: int = 0
@@ -115,6 +119,9 @@ class SimContainer:
     """A container of a pod."""
 
     name: str
+    runtime: RuntimeModel | None = None
+    heap: float = math.inf
+    """Maximum heap of a runtime, in bytes, as calculated at the last start."""
     running: bool = False
     started: float | None = None
     """Last start; None: not started yet."""
@@ -124,7 +131,9 @@ class SimContainer:
     restart_at: float | None = None
     """When it will be restarted; None: it runs, or has not started."""
     oom_at: float | None = None
-    """Time of the last OOM."""
+    """Time of the last OOM, if the container has not failed since."""
+    failed_at: float | None = None
+    """When it last ended because its heap was full, if it was not OOMKilled since."""
     oom_started: float | None = None
     """Start of the run that the last OOM ended."""
     back_off: float = 0.0
@@ -154,8 +163,10 @@ class SimContainer:
         self._total = self.cpu_total
         self._meter = meter
 
-    def start(self, now: float) -> None:
-        """Starts the container, for the first time or again."""
+    def start(self, now: float, memory_limit: float) -> None:
+        """Starts the container, for the first time or again. A runtime sizes its heap by this memory limit."""
+        if self.runtime is not None:
+            self.heap = self.runtime.heap_at(memory_limit)
         if self.restart_at is not None:
             self.restarts += 1
             self.restart_at = None
@@ -163,15 +174,15 @@ class SimContainer:
         self.started = self.grows_from = now
         self.cpu_at_start = self.cpu_total
 
-    def kill(self, now: float) -> None:
-        """OOMKills the container; the kubelet restarts it at `restart_at`.
+    def end(self, now: float, *, of_heap: bool) -> None:
+        """OOMKills the container, or ends it because its heap is full; the kubelet restarts it at `restart_at`.
 
         As in the kubelet (`doBackOff`), the first restart is immediate, then after 10 s, 20 s, up to 5 min. A container
         that has run for more than 10 minutes restarts immediately and resets the back-off.
         """
         self.attach(IDLE)
         self.running = False
-        self.oom_at = now
+        self.oom_at, self.failed_at = (None, now) if of_heap else (now, None)
         self.oom_started = self.started
         if self.back_off and now - self._stable_from <= STABLE:
             self.restart_at = now + self.back_off
@@ -208,6 +219,8 @@ class SimPod:
         self.start_up = 0.0
         self.starts_slowly = False
         """Whether its start has lacked CPU."""
+        self.node_memory = math.inf
+        """Memory of its node in bytes, which a runtime without a memory limit reads."""
         self.part = 1.0
         """Share of the load; the mean is 1."""
         self.resize: Resize | None = None
@@ -263,8 +276,12 @@ class SimPod:
         """Starts the containers of a pod that was just scheduled."""
         self.started = now
         for container in self.containers:
-            container.start(now)
+            self._start(container, now)
         self.ready_at, self.starts_slowly = now + self.start_up, False
+
+    def _start(self, container: SimContainer, now: float) -> None:
+        shape = self.shapes[self.containers.index(container)]
+        container.start(now, min(shape.memory_limit, self.node_memory))
 
     def settle(self, ready_at: float) -> None:
         """Marks the pod as ready since then; its containers leak from the simulation's start."""
@@ -281,7 +298,7 @@ class SimPod:
             if container.restart_at is not None and container.restart_at <= now + INSTANT
         ]
         for container in due:
-            container.start(now)
+            self._start(container, now)
         if due and all(container.running for container in self.containers):
             self.ready_at, self.starts_slowly = now + self.start_up, False
         if not self.ready and self.ready_at is not None and self.ready_at <= now + INSTANT:
@@ -295,9 +312,9 @@ class SimPod:
         self.ready, self.blipped = False, True
         self.ready_changed, self.ready_at = now, now + length
 
-    def kill(self, container: SimContainer, now: float) -> None:
-        """OOMKills a container; the pod is unready until the container has restarted."""
-        container.kill(now)
+    def end(self, container: SimContainer, now: float, *, of_heap: bool) -> None:
+        """Ends a container that ran out of memory; the pod is unready until the container has restarted."""
+        container.end(now, of_heap=of_heap)
         self.ready_at, self.starts_slowly = None, False
         self.blipped = False
         if self.ready:

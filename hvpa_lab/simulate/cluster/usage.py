@@ -20,11 +20,13 @@ from typing import Final
 from hvpa_lab.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, SimPod
 from hvpa_lab.simulate.model import ContainerModel, NodeModel
 
-GroupKind = tuple[tuple[Shape, ...], bool, bool, float, tuple[bool, ...], tuple[float, ...]]
-"""Properties that make pods alike: bounds, readiness, whether they are starting, which containers run, and their
-retained memory (start of the leak, and the most that the load took)."""
-Victim = tuple[SimPod, SimContainer, float]
-"""A container with too much memory: its pod, the container, and its bytes."""
+GroupKind = tuple[
+    tuple[Shape, ...], bool, bool, float, tuple[bool, ...], tuple[float, ...], tuple[float, ...]
+]
+"""Properties that make pods alike: bounds, readiness, whether they are starting, which containers run, their heaps, and
+their retained memory (start of the leak, and the most that the load took)."""
+Victim = tuple[SimPod, SimContainer, float, bool]
+"""A container with too much memory: its pod, the container, its bytes, and whether its heap is full."""
 LEAST_WEIGHT: Final = 2.0
 """CPU weight of a container without a request: the kernel's minimum `cpu.shares` (Kubernetes: `MinShares`)."""
 ROUNDING: Final = 1e-9
@@ -175,7 +177,7 @@ class Host:
                 if pod.node == node
             )
             worst = max(group.meters, key=lambda meter: meter.memory - meter.request)
-            victims.append((pod, pod.containers[worst.index], worst.memory))
+            victims.append((pod, pod.containers[worst.index], worst.memory, False))
         return victims
 
 
@@ -283,10 +285,10 @@ class Arrangement:
         return min((*times, *(host.overflow(at) for host in self.hosts)), default=math.inf)
 
     def victims(self, at: float) -> list[Victim]:
-        """Returns the containers to kill now: all that have reached their limit or, without any, a container on each
-        node with too little memory. A container never has more than its limit."""
+        """Returns the containers to end now: all that have reached their limit or filled their heap or, without any, a
+        container on each node with too little memory. A container never has more than its limit."""
         victims = [
-            (pod, pod.containers[meter.index], meter.memory_limit)
+            (pod, pod.containers[meter.index], meter.memory_limit, meter.heap_is_least)
             for group, _ in self.groups
             for meter in group.meters
             if crossing(meter.memory, meter.memory_limit, meter.leak, at) <= at + INSTANT
@@ -330,7 +332,8 @@ def _kind(pod: SimPod, keeps: bool) -> GroupKind:
         if keeps
         else ()
     )
-    return pod.shapes, pod.ready, _may_start(pod), pod.part, running, memory
+    heaps = tuple(container.heap for container in pod.containers)
+    return pod.shapes, pod.ready, _may_start(pod), pod.part, running, heaps, memory
 
 
 def _group(
@@ -347,6 +350,9 @@ def _group(
         if container.running:
             meter = _meter(models[container.name], shape, first)
             meter.index, meter.since, meter.peak = index, container.grows_from, container.peak
+            most = meter.memory_base + container.heap
+            meter.heap_is_least = most < meter.memory_limit
+            meter.memory_limit = min(most, meter.memory_limit)
             meters.append(meter)
             for pod in pods:
                 pod.containers[index].attach(meter)

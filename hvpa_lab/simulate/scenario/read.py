@@ -41,6 +41,7 @@ from hvpa_lab.simulate.model import (
     Controllers,
     MetricsModel,
     NodeModel,
+    RuntimeModel,
     Scenario,
     WorkloadModel,
 )
@@ -235,6 +236,7 @@ def _container(model: ScenarioContainer) -> ContainerModel:
         memory_per_unit=model.memory.per_unit,
         memory_leak=model.memory.leak_per_hour / HOUR,
         memory_kept=model.memory.kept,
+        runtime=None if model.runtime is None else RuntimeModel(model.runtime.kind, model.runtime.heap),
     )
 
 

@@ -15,7 +15,7 @@ from hvpa.api.objects.kinds import KINDS, is_custom
 from hvpa.api.schema.base import SpecModel, fault
 from hvpa.api.schema.fields import LIST_LENGTH, Flag, NoNulls, PositiveCount, Timestamp
 from hvpa.core.workload.own_rollout import NEVER_REPLACING
-from hvpa_lab.simulate.model import KubeletKind, ResizeMode
+from hvpa_lab.simulate.model import KubeletKind, ResizeMode, RuntimeKind
 from hvpa_lab.simulate.scenario.fields import (
     Amounts,
     ApiVersion,
@@ -27,6 +27,7 @@ from hvpa_lab.simulate.scenario.fields import (
     FineBytes,
     FineMillicores,
     Fraction,
+    Heap,
     KindName,
     Label,
     Millicores,
@@ -128,6 +129,14 @@ class MemoryUse(SpecModel):
     """Share of the load's memory that the runtime keeps when the load falls."""
 
 
+class ContainerRuntime(SpecModel):
+    """A runtime that sizes its heap when its container starts. The heap holds all memory except `memory.base`."""
+
+    kind: RuntimeKind
+    heap: Heap
+    """Maximum heap: an amount, or a percentage of the memory limit at the start."""
+
+
 class ScenarioContainer(SpecModel):
     """A container's resources and usage."""
 
@@ -136,6 +145,7 @@ class ScenarioContainer(SpecModel):
     limits: Amounts = Amounts()
     cpu: CpuUse = CpuUse()
     memory: MemoryUse = MemoryUse()
+    runtime: ContainerRuntime | None = None
 
     @model_validator(mode="after")
     def _limits_above_requests(self) -> Self:

@@ -227,7 +227,7 @@ def test_what_running_containers_use_of_memory_is_reported() -> None:
     usage = run_to_end(fixture.cluster.memory_in_use(Meta(), ""))
     assert usage == {(pod.name, "app"): 100 * build.MIB for pod in fixture.state.pods}
     dead, alive = fixture.state.pods
-    dead.kill(dead.containers[0], 15.0)
+    dead.end(dead.containers[0], 15.0, of_heap=False)
     assert set(run_to_end(fixture.cluster.memory_in_use(Meta(), ""))) == {(alive.name, "app")}
 
 

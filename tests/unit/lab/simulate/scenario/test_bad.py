@@ -215,6 +215,7 @@ def test_any_text_is_refused_in_one_line(folder: Path, text: str) -> None:
 
 
 _PLAIN = yaml.safe_load(GOOD)
+_PLAIN["workload"]["containers"][0]["runtime"] = {"kind": "Java", "heap": "75%"}
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

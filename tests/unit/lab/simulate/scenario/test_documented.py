@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
@@ -49,6 +50,7 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
         "growth",
         "hpa-delay",
         "hpa-two-pods",
+        "java-heap",
         "large-base",
         "memory-leak",
         "noisy-neighbour",
@@ -86,6 +88,16 @@ def test_the_scenario_of_the_page_is_one(tmp_path: Path) -> None:
     text = PAGE.partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "hvpa.yaml").write_text(HVPA)
     assert [policy.kind for policy in scenario(tmp_path, text).policies] == ["Hvpa", "HPA+VPA", "Fixed"]
+
+
+def test_the_container_of_the_page_about_runtimes_is_that_of_the_example() -> None:
+    page = (EXAMPLES.parent / "docs" / "runtimes.md").read_text(encoding="utf-8")
+    shown = yaml.safe_load(
+        page.partition("## In the simulator")[2].partition("```yaml\n")[2].partition("```")[0]
+    )
+    example = yaml.safe_load((EXAMPLES / "java-heap" / "scenario.yaml").read_text(encoding="utf-8"))
+    (container,) = example["workload"]["containers"]
+    assert shown.items() <= container.items()
 
 
 def _fields(model: type[BaseModel]) -> set[str]:

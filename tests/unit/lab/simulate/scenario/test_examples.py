@@ -168,6 +168,16 @@ def test_a_leak_costs_no_oom_and_no_unmet_demand_where_pods_become_larger() -> N
     assert ooms["HPA alone"] > 1.5 * ooms["Hvpa, weight 50"], "nothing makes its pods larger"
 
 
+def test_only_the_declared_runtime_has_its_heap_grow_before_it_is_full() -> None:
+    """With the default maxUnavailable, the pods that remain during the rollout fill their heaps."""
+    policies = {policy.name: policy.totals for policy in results("java-heap", step=60.0)}
+    declared, undeclared = policies["Hvpa, runtime declared"], policies["Hvpa, runtime not declared"]
+    assert (declared.ooms, declared.restarts, declared.unmet_demand_share) == (0, 24, 0)
+    assert (undeclared.ooms, undeclared.restarts) == (24, 24)
+    assert undeclared.unmet_demand_share > 0.0005
+    assert policies[RIVAL].ooms >= 16
+
+
 def test_beside_noisy_neighbours_replicas_alone_are_cheaper() -> None:
     policies = results("noisy-neighbour")
     assert rank(policies) == Rank(cost=7, unmet=2, beside=118)
