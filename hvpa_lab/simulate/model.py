@@ -20,6 +20,7 @@ from msgspec import Meta
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION, is_custom
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.recommend.hpa.controller import HpaSettings
 from hvpa_lab.recommend.vpa.recommender import VpaSettings
 
@@ -119,6 +120,17 @@ class WorkloadModel:
     """Relative standard deviation of the pods' shares of the load, drawn from `seed` for each pod."""
     seed: int = 0
     api_version: str = DEFAULT_API_VERSION
+    resources: ResourceRequirements | None = None
+    """Initial resources of the pod itself (`spec.template.spec.resources`), which its containers share."""
+
+    @property
+    def template(self) -> dict[str, ResourceRequirements]:
+        """Initial resources of each container, and of the pod itself (`POD`) if it has any."""
+        own = {} if self.resources is None else {POD: self.resources}
+        parts = {
+            one.name: ResourceRequirements(dict(one.requests), dict(one.limits)) for one in self.containers
+        }
+        return {**parts, **own}
 
     @property
     def has_ordinals(self) -> bool:
@@ -206,7 +218,7 @@ class Policy:
     replicas: int | None = None
     """Initial replicas, if they differ from the workload's."""
     resources: Mapping[str, ResourceRequirements] = field(default_factory=dict)
-    """Initial resources of containers that differ from the workload's."""
+    """Initial resources of containers, and of the pod itself (`POD`), that differ from the workload's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +365,7 @@ class Series:
     step: float
     load: array[float]
     requests: Mapping[tuple[str, Resource], array[float]]
-    """Mean over the pods, by container and resource."""
+    """Mean over the pods, by container and resource. `POD` is the pod itself, if it has resources of its own."""
     demand: array[float] = field(default_factory=_floats)
     unmet: array[float] = field(default_factory=_floats)
     capacity: array[float] = field(default_factory=_floats)

@@ -36,6 +36,7 @@ from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import DELETION_COST, ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.containers import template_of
+from hvpa.core.workload.pod_level import POD
 from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 from hvpa_lab.simulate.cluster.pods import SimWorkload
@@ -83,13 +84,20 @@ def containers(template: Mapping[str, ResourceRequirements]) -> list[Container]:
             ),
         )
         for name, requirements in template.items()
+        if name != POD
     ]
 
 
 @remembered
 def pod_spec(template: Mapping[str, ResourceRequirements]) -> PodSpec:
     """Returns the spec of a pod or pod template, shared like its containers."""
-    return PodSpec(containers=containers(template))
+    return PodSpec(containers=containers(template), resources=_of_pod(template))
+
+
+def _of_pod(template: Mapping[str, ResourceRequirements]) -> Resources | None:
+    """Returns the resources of a pod itself, if it has any."""
+    own = template.get(POD)
+    return None if own is None else Resources(_amounts(own.requests), _amounts(own.limits))
 
 
 def _template(
@@ -241,6 +249,7 @@ class PodObjects:
             start_time=None if pod.started is None else instant_at(self._start, pod.started),
             conditions=conditions,
             container_statuses=[self._container(pod, container) for container in pod.containers],
+            resources=_of_pod(pod.resources),
             kept_running_since=None if pod.started is None else instant_at(self._start, pod.started),
         )
         return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
-from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.own_rollout import NEVER_REPLACING
 from hvpa_lab.simulate.cluster.nodes import Nodes
 from hvpa_lab.simulate.cluster.resizes import Resizes
@@ -49,11 +48,9 @@ class SimWorkload:
         """Running pods can be resized."""
         self.replicas = model.replicas
         """The last set value; change it with `scale`."""
-        self.template: Template = {
-            container.name: ResourceRequirements(dict(container.requests), dict(container.limits))
-            for container in model.containers
-        }
+        self.template: Template = model.template
         """The last set template; change it with `set_template`."""
+        self._names = list(self.template)
         self.revision = 1
         """Number of templates so far."""
         self.admission: Callable[[Template], Template] | None = None
@@ -169,8 +166,8 @@ class SimWorkload:
         """Creates an unscheduled pod from the current template; in a StatefulSet, with its ordinal."""
         self._serial += 1
         resources = self.pod_resources if self.admission is None else self.admission(self.pod_resources)
-        if list(resources) != list(self._models):  # containers in their order
-            resources = {name: resources.get(name, NOTHING) for name in self._models}
+        if list(resources) != self._names:  # containers in their order
+            resources = {name: resources.get(name, NOTHING) for name in self._names}
         name = f"{self.model.name}-{self._serial if ordinal is None else ordinal}"
         pod = SimPod(name, self._serial, self.template, resources, now)
         pod.revision = self.revision

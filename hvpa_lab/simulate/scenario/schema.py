@@ -153,6 +153,20 @@ class ScenarioContainer(SpecModel):
         return self
 
 
+class PodResources(SpecModel):
+    """Resources of the pod itself, which its containers share."""
+
+    requests: Amounts = Amounts()
+    limits: Amounts = Amounts()
+
+    @model_validator(mode="after")
+    def _limits_above_requests(self) -> Self:
+        check_limits(self.requests, self.limits, "limits")
+        if not self.requests.by_resource() and not self.limits.by_resource():
+            raise fault("needs requests or limits")
+        return self
+
+
 class Blips(SpecModel):
     """Failing readiness probes: from time to time, a ready pod is not ready."""
 
@@ -180,6 +194,7 @@ class ScenarioWorkload(SpecModel):
     resize_refused: Flag = False
     blips: Blips | None = None
     spread: Fraction = 0.0
+    resources: PodResources | None = None
     containers: Annotated[tuple[ScenarioContainer, ...], Field(min_length=1, max_length=LIST_LENGTH)]
 
     @model_validator(mode="after")
@@ -341,7 +356,7 @@ class VpaAlone(VpaTemplateSpec):
         return wire
 
 
-class FixedContainer(SpecModel):
+class FixedPart(SpecModel):
     """Requests and limits that replace the workload's initial values."""
 
     requests: Amounts | None = None
@@ -352,7 +367,8 @@ class FixedSize(SpecModel):
     """A fixed size. A field that is not set keeps the workload's initial value."""
 
     replicas: Replicas | None = None
-    containers: Annotated[dict[Label, FixedContainer], NoNulls] = Field(default_factory=dict)
+    resources: FixedPart | None = None
+    containers: Annotated[dict[Label, FixedPart], NoNulls] = Field(default_factory=dict)
 
 
 def _manifest(value: object) -> object:

@@ -15,7 +15,7 @@ from hvpa_lab.simulate.load.formula import NAMES
 from hvpa_lab.simulate.scenario.read import load_scenario
 from hvpa_lab.simulate.scenario.schema import (
     CsvLoad,
-    FixedContainer,
+    FixedPart,
     FixedSize,
     PolicyModel,
     PrometheusLoad,
@@ -119,7 +119,7 @@ def test_every_field_is_on_the_page() -> None:
         ScenarioContainer,
         PolicyModel,
         FixedSize,
-        FixedContainer,
+        FixedPart,
     )
     fields = set().union(*(_fields(model) for model in models))
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
