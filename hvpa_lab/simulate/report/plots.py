@@ -177,7 +177,11 @@ def _requests(series: NamedSeries, resource: Resource, style: _LineStyle) -> Ite
     """The lines of the requests per pod (the mean over the pods): the pod's own, or summed over the containers."""
     for at, (name, policy_series) in enumerate(series):
         requests = policy_series.requests
-        names = [POD] if (POD, resource) in requests else sorted({name for name, _ in requests})
+        names = (
+            [POD]
+            if (POD, resource) in requests
+            else sorted(name for name, kind in requests if kind == resource)
+        )
         parts = [requests[name, resource] for name in names]
         total = parts[0] if len(parts) == 1 else [sum(values) for values in zip(*parts, strict=True)]
         yield _line(at, name, total, style)

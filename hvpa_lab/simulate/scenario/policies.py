@@ -124,7 +124,8 @@ class _Reader:
             resources[POD] = _fixed_part(place.at("resources"), fixed.resources, resources[POD])
         if (problem := beyond_pod(resources)) is not None:
             raise place.refuse(f"resources.{problem.field}", problem.reason)
-        return Policy(name, "Fixed", replicas=fixed.replicas, resources=resources)
+        changed = {part: given for part, given in resources.items() if given != self._workload.template[part]}
+        return Policy(name, "Fixed", replicas=fixed.replicas, resources=changed)
 
     # --- Hvpa -----------------------------------------------------------------------------------------------------
     def _hvpa(self, place: SourceDocument, named: str | dict[str, Any]) -> Mapping[str, object]:
