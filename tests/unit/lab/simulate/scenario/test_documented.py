@@ -54,6 +54,7 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
         "large-base",
         "memory-leak",
         "noisy-neighbour",
+        "pod-resources",
     }
     texts = {path: path.read_text() for path in SCENARIOS}
     others = {path for path in EXAMPLES.rglob("*.*") if path.suffix in (".yaml", ".csv", ".json")}
