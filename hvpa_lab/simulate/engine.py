@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import structlog
 
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.load.backlog import Backlog
 from hvpa_lab.simulate.measure import Recorder
@@ -73,6 +74,7 @@ def _begun(workload: WorkloadModel, policy: Policy) -> WorkloadModel:
         workload,
         replicas=replicas,
         containers=tuple(_container(container, policy) for container in workload.containers),
+        resources=policy.resources.get(POD, workload.resources),
     )
 
 

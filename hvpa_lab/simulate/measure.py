@@ -12,7 +12,9 @@ from hvpa.api.objects.read_models import Hpa
 from hvpa.api.values.duration import HOUR
 from hvpa.api.values.quantity import GIB, RESOURCES, Resource
 from hvpa.core.model import Axis, Direction
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.simulate.cluster.pods import SimWorkload
+from hvpa_lab.simulate.cluster.state import pod_shape
 from hvpa_lab.simulate.model import (
     Policy,
     PolicyResult,
@@ -40,11 +42,7 @@ class Recorder:
     def __init__(self, scenario: Scenario, state: SimWorkload, load: array[float]) -> None:
         self._scenario = scenario
         self._state = state
-        requests = {
-            (container.name, resource): array("d")
-            for container in scenario.workload.containers
-            for resource in RESOURCES
-        }
+        requests = {(name, resource): array("d") for name in state.template for resource in RESOURCES}
         self._series = series = Series(scenario.step, load, requests)
         self._columns = [*(getattr(series, name) for name in AMOUNTS), *requests.values()]
         self._means: list[float] = []
@@ -104,6 +102,9 @@ class Recorder:
     def _mean_request(self, container: str, resource: Resource) -> float:
         """Returns the mean request of the pods; without pods, the request of a new pod."""
         owners = [pod.resources for pod in self._state.pods] or [self._state.pod_resources]
+        if container == POD:
+            index = RESOURCES.index(resource)
+            return sum(pod_shape(resources)[index] for resources in owners) / len(owners)
         return sum(resources[container].requests.get(resource, 0) for resources in owners) / len(owners)
 
     def result(self, policy: Policy) -> PolicyResult:

@@ -20,6 +20,7 @@ from msgspec import Meta
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION, is_custom
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.recommend.hpa.controller import HpaSettings
 from hvpa_lab.recommend.vpa.recommender import VpaSettings
 
@@ -33,6 +34,25 @@ class Load(Protocol):
     def at(self, seconds: float) -> float:
         """Returns the load at this time since the scenario's start; each value holds until the next."""
         ...
+
+
+RuntimeKind = Literal["Java", "Node"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeModel:
+    """A runtime that sizes its heap when its container starts (docs/runtimes.md)."""
+
+    kind: RuntimeKind
+    heap: int | str
+    """Maximum heap: bytes, or a percentage of the memory limit at the start ("75%")."""
+
+    def heap_at(self, limit: float) -> float:
+        """Returns the maximum heap in bytes of a container that starts with this memory limit. Example: 75 % of 1 GiB
+        is 768 MiB."""
+        if isinstance(self.heap, str):
+            return limit * int(self.heap.removesuffix("%")) / 100
+        return self.heap
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +78,8 @@ class ContainerModel:
     memory_kept: float = 0.0
     """Share of the load's memory that stays when the load falls, until a restart. Example: with 0.5, a container that
     rose from 100 to 300 MiB keeps 200 MiB after the load is gone."""
+    runtime: RuntimeModel | None = None
+    """Its heap holds all memory except `memory_base`; None: no bound but the memory limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +120,17 @@ class WorkloadModel:
     """Relative standard deviation of the pods' shares of the load, drawn from `seed` for each pod."""
     seed: int = 0
     api_version: str = DEFAULT_API_VERSION
+    resources: ResourceRequirements | None = None
+    """Initial resources of the pod itself (`spec.template.spec.resources`), which its containers share."""
+
+    @property
+    def template(self) -> dict[str, ResourceRequirements]:
+        """Initial resources of each container, and of the pod itself (`POD`) if it has any."""
+        own = {} if self.resources is None else {POD: self.resources}
+        parts = {
+            one.name: ResourceRequirements(dict(one.requests), dict(one.limits)) for one in self.containers
+        }
+        return {**parts, **own}
 
     @property
     def has_ordinals(self) -> bool:
@@ -185,7 +218,7 @@ class Policy:
     replicas: int | None = None
     """Initial replicas, if they differ from the workload's."""
     resources: Mapping[str, ResourceRequirements] = field(default_factory=dict)
-    """Initial resources of containers that differ from the workload's."""
+    """Initial resources of containers, and of the pod itself (`POD`), that differ from the workload's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +262,7 @@ class Tick(NamedTuple):
     ready: int
     ooms: int
     restarts: int
-    """Containers restarted after an OOM, and pods that replaced others (rollout, eviction)."""
+    """Containers restarted, and pods that replaced others (rollout, eviction)."""
 
 
 class SimulationEvent(NamedTuple):
@@ -292,7 +325,9 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     slack_memory: float
     unmet_core_seconds: Annotated[Amount, Meta(description="Demand for CPU that no pod served.")]
     unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time with unmet demand.")]
-    ooms: Annotated[Count, Meta(description="Containers killed because they ran out of memory.")]
+    ooms: Annotated[
+        Count, Meta(description="Containers that ended because they ran out of memory, or of heap.")
+    ]
     restarts: Annotated[Count, Meta(description="Restarted containers and replacement pods.")]
     replica_changes: Count
     request_changes: Count
@@ -330,7 +365,7 @@ class Series:
     step: float
     load: array[float]
     requests: Mapping[tuple[str, Resource], array[float]]
-    """Mean over the pods, by container and resource."""
+    """Mean over the pods, by container and resource. `POD` is the pod itself, if it has resources of its own."""
     demand: array[float] = field(default_factory=_floats)
     unmet: array[float] = field(default_factory=_floats)
     capacity: array[float] = field(default_factory=_floats)

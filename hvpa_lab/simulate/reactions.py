@@ -11,7 +11,9 @@ from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Hpa
 from hvpa.api.values.quantity import parse_cpu
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.simulate.cluster.pods import SimWorkload
+from hvpa_lab.simulate.cluster.state import NOTHING, Template
 from hvpa_lab.simulate.model import Reaction
 
 RISE: Final = 1.25
@@ -86,11 +88,18 @@ def cpu_target(hpa: Hpa | None, state: SimWorkload) -> float | None:
             continue
         if source.target.average_value is not None:
             return parse_cpu(source.target.average_value)
-        names = [source.container] if metric.container_resource else list(given)
+        names = [source.container] if metric.container_resource else _counted(given)
         requests = [given[name].requests.get("cpu") for name in names if name in given]
         if source.target.average_utilization and requests and None not in requests:
             return sum(request or 0 for request in requests) * source.target.average_utilization / 100
     return None
+
+
+def _counted(given: Template) -> list[str]:
+    """Returns the names whose CPU requests a pod's utilization is divided by: the pod itself if it has a request."""
+    if "cpu" in given.get(POD, NOTHING).requests:
+        return [POD]
+    return [name for name in given if name != POD]
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from hvpa.api.objects.read_models import (
     Container,
@@ -24,23 +25,28 @@ from hvpa.api.objects.read_models import (
     Selector,
     StatefulSetUpdateStrategy,
     Terminated,
+    Variable,
     WorkloadMeta,
     WorkloadSpec,
     WorkloadStatus,
 )
 from hvpa.api.objects.read_models import Workload as StoredWorkload
-from hvpa.api.values.quantity import Resource, format_resource
+from hvpa.api.values.quantity import MIB, Resource, format_resource
 from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import DELETION_COST, ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.containers import template_of
+from hvpa.core.workload.pod_level import POD
 from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.resizes import message_of
 from hvpa_lab.simulate.cluster.state import Resize, SimContainer, SimPod
+from hvpa_lab.simulate.model import RuntimeModel
 
 APP_LABEL: Final = "app"
+FAILED: Final = "Error"
+"""The kubelet's reason of a container that ended by itself with an error, such as a full heap."""
 WORKLOAD_UID: Final = "workload"
 """The workload's uid."""
 _LONG_AGO: Final = dt.timedelta(days=30)
@@ -78,17 +84,42 @@ def containers(template: Mapping[str, ResourceRequirements]) -> list[Container]:
             ),
         )
         for name, requirements in template.items()
+        if name != POD
     ]
 
 
 @remembered
 def pod_spec(template: Mapping[str, ResourceRequirements]) -> PodSpec:
     """Returns the spec of a pod or pod template, shared like its containers."""
-    return PodSpec(containers=containers(template))
+    return PodSpec(containers=containers(template), resources=_of_pod(template))
 
 
-def _template(resources: Mapping[str, ResourceRequirements]) -> PodTemplate:
-    return PodTemplate(template_of(pod_spec(resources)))
+def _of_pod(template: Mapping[str, ResourceRequirements]) -> Resources | None:
+    """Returns the resources of a pod itself, if it has any."""
+    own = template.get(POD)
+    return None if own is None else Resources(_amounts(own.requests), _amounts(own.limits))
+
+
+def _template(
+    resources: Mapping[str, ResourceRequirements], variables: Mapping[str, list[Variable]]
+) -> PodTemplate:
+    """Returns the pod template, whose containers have these environment variables."""
+    template = template_of(pod_spec(resources))
+    if any(variables.values()):
+        shown = [structs.replace(one, env=variables[one.name]) for one in template.containers]
+        template = structs.replace(template, containers=shown)
+    return PodTemplate(template)
+
+
+def _variables(runtime: RuntimeModel | None) -> list[Variable]:
+    """Returns the environment variable that sets a runtime's heap. Node has no option for a percentage."""
+    if runtime is None:
+        return []
+    heap = runtime.heap
+    if runtime.kind == "Java":
+        share = f"-XX:MaxRAMPercentage={heap.removesuffix('%')}" if isinstance(heap, str) else ""
+        return [Variable("JAVA_TOOL_OPTIONS", share or f"-Xmx{int(heap) // MIB}m")]
+    return [] if isinstance(heap, str) else [Variable("NODE_OPTIONS", f"--max-old-space-size={heap // MIB}")]
 
 
 def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
@@ -107,6 +138,7 @@ class WorkloadObject:
         self._version = 1
         self._built: tuple[tuple[int, int], StoredWorkload] | None = None
         self._created = start - _LONG_AGO
+        self._variables = {container.name: _variables(container.runtime) for container in model.containers}
 
     def read(self) -> StoredWorkload:
         """Returns the current object; the same object until something changes."""
@@ -137,7 +169,7 @@ class WorkloadObject:
         spec = WorkloadSpec(
             replicas=state.replicas,
             selector=Selector(match_labels=labels(model.name)),
-            template=_template(state.template),
+            template=_template(state.template, self._variables),
             update_strategy=StatefulSetUpdateStrategy("RollingUpdate", RollingUpdate(state.partition)),
             paused=state.paused and model.kind == "Deployment",
         )
@@ -155,8 +187,8 @@ class WorkloadObject:
         pod."""
         state, pods = self._state, len(self._state.pods)
         newest = max(state.pods, key=lambda pod: pod.serial, default=None)
-        template = PodTemplate() if newest is None else _template(newest.desired_resources)
-        metadata = msgspec.structs.replace(metadata, generation=state.replicas)
+        template = PodTemplate() if newest is None else _template(newest.desired_resources, {})
+        metadata = structs.replace(metadata, generation=state.replicas)
         spec = WorkloadSpec(state.replicas, Selector(match_labels=labels(state.model.name)), template)
         status = WorkloadStatus(state.replicas, pods, pods, pods, pods)
         return StoredWorkload(metadata, self._kind, state.model.api_version, spec, status)
@@ -217,6 +249,7 @@ class PodObjects:
             start_time=None if pod.started is None else instant_at(self._start, pod.started),
             conditions=conditions,
             container_statuses=[self._container(pod, container) for container in pod.containers],
+            resources=_of_pod(pod.resources),
             kept_running_since=None if pod.started is None else instant_at(self._start, pod.started),
         )
         return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)
@@ -240,9 +273,9 @@ class PodObjects:
             actual = pod.resources[container.name]
             reported = Resources(requests=_amounts(actual.requests), limits=_amounts(actual.limits))
         last = ContainerState()
-        if container.oom_at is not None:
-            ended = Terminated(reason=OOM_KILLED, finished_at=instant_at(self._start, container.oom_at))
-            last = ContainerState(terminated=ended)
+        for ended_at, reason in ((container.oom_at, OOM_KILLED), (container.failed_at, FAILED)):
+            if ended_at is not None:
+                last = ContainerState(terminated=Terminated(reason, instant_at(self._start, ended_at)))
         started = pod.ready or pod.blipped
         return ContainerStatus(name=container.name, last_state=last, started=started, resources=reported)
 

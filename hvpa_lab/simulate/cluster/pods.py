@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
-from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.own_rollout import NEVER_REPLACING
 from hvpa_lab.simulate.cluster.nodes import Nodes
 from hvpa_lab.simulate.cluster.resizes import Resizes
@@ -49,11 +48,9 @@ class SimWorkload:
         """Running pods can be resized."""
         self.replicas = model.replicas
         """The last set value; change it with `scale`."""
-        self.template: Template = {
-            container.name: ResourceRequirements(dict(container.requests), dict(container.limits))
-            for container in model.containers
-        }
+        self.template: Template = model.template
         """The last set template; change it with `set_template`."""
+        self._names = list(self.template)
         self.revision = 1
         """Number of templates so far."""
         self.admission: Callable[[Template], Template] | None = None
@@ -169,12 +166,15 @@ class SimWorkload:
         """Creates an unscheduled pod from the current template; in a StatefulSet, with its ordinal."""
         self._serial += 1
         resources = self.pod_resources if self.admission is None else self.admission(self.pod_resources)
-        if list(resources) != list(self._models):  # containers in their order
-            resources = {name: resources.get(name, NOTHING) for name in self._models}
+        if list(resources) != self._names:  # containers in their order
+            resources = {name: resources.get(name, NOTHING) for name in self._names}
         name = f"{self.model.name}-{self._serial if ordinal is None else ordinal}"
         pod = SimPod(name, self._serial, self.template, resources, now)
         pod.revision = self.revision
         pod.start_up = self.model.start_up
+        pod.node_memory = self.node_size.get(MEMORY, math.inf)
+        for container in pod.containers:
+            container.runtime = self._models[container.name].runtime
         if self.model.spread:
             drawn = random.Random(f"part {self.model.seed} {self._serial}").gauss(1, self.model.spread)
             pod.part = max(LEAST_PART, drawn)
@@ -284,14 +284,16 @@ class SimWorkload:
         return unblocked
 
     def _kill(self, arrangement: Arrangement, now: float) -> None:
-        """OOMKills containers with too much memory."""
-        for pod, container, memory in arrangement.victims(now):
-            pod.kill(container, now)
-            if self.on_oom is not None:
+        """Ends containers with too much memory. A container with a full heap is not OOMKilled."""
+        for pod, container, memory, of_heap in arrangement.victims(now):
+            pod.end(container, now, of_heap=of_heap)
+            if self.on_oom is not None and not of_heap:
                 self.on_oom(pod, container, now)
             self._ooms += 1
             text = f"Container {container.name} of {pod.name} had {math.ceil(memory)} bytes of memory"
-            self.events.append(SimulationEvent(now, "OOM", "OOMKilled", text))
+            if of_heap:
+                text = f"{text}, and its heap of {math.ceil(container.heap)} was full"
+            self.events.append(SimulationEvent(now, "OOM", "HeapFull" if of_heap else "OOMKilled", text))
         self._react(now)
 
     def _catch_up(self, now: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -31,6 +31,7 @@ from hvpa.core.model import (
     WorkloadPatch,
 )
 from hvpa.core.recommenders.history import bound_ratios
+from hvpa.core.workload.pod_level import POD
 from hvpa.reconcile.ports import Key, NodeTooSmall, ResizeFailures, SizeChanges, WriteError
 from hvpa_lab.simulate.cluster.kubelets import SimulatedKubelets
 from hvpa_lab.simulate.cluster.objects import PodObjects, WorkloadObject, raw, uid_of
@@ -281,12 +282,14 @@ def _targets(status: VpaStatusRead) -> list[tuple[object, ...]]:
 def _merged(
     before: Mapping[str, ResourceRequirements], patch: Mapping[str, object]
 ) -> dict[str, ResourceRequirements]:
-    """Returns a template or pod after a strategic merge patch of its containers' resources."""
+    """Returns a template or pod after a strategic merge patch of the resources of its containers and of the pod
+    itself."""
     merged = dict(before)
-    entries = cast(Mapping[str, list[Mapping[str, object]]], patch["spec"])["containers"]
-    for entry in entries:
-        name = cast(str, entry["name"])
-        resources = cast(Mapping[str, Mapping[str, str]], entry["resources"])
+    spec = cast(Mapping[str, Any], patch["spec"])
+    changed = {entry["name"]: entry["resources"] for entry in spec.get("containers", ())}
+    if "resources" in spec:
+        changed[POD] = spec["resources"]
+    for name, resources in changed.items():
         old = merged[name]
         merged[name] = ResourceRequirements(
             requests={**old.requests, **_parsed(resources.get("requests", {}))},

@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.simulate.cluster.nodes import Nodes
 from hvpa_lab.simulate.cluster.state import (
     INSTANT,
@@ -23,8 +24,8 @@ from hvpa_lab.simulate.cluster.state import (
     ResizeState,
     SimPod,
     Template,
-    shape_of,
-    total_requests,
+    container_shapes,
+    pod_shape,
 )
 from hvpa_lab.simulate.model import SimulationEvent, WorkloadModel
 
@@ -67,7 +68,7 @@ class Resizes:
     def refusal(self, pod: SimPod, resources: Template) -> str:
         """Returns why the API server refuses these resources of a pod: they exceed its node (403 with the cause
         `NodeCapacity`). Empty if it does not refuse them."""
-        cpu, memory = total_requests([shape_of(requirements) for requirements in resources.values()])
+        cpu, memory, *_ = pod_shape(resources)
         exceeded = [] if pod.node is None else self._nodes.exceeded(cpu, memory)
         return f"node didn't have enough allocatable resources: {', '.join(exceeded)}" if exceeded else ""
 
@@ -168,7 +169,7 @@ def _grows(resize: Resize) -> bool:
 
 
 def _uses_more(resize: Resize) -> bool:
-    """Whether a container uses at least its new, lower memory limit."""
+    """Whether a container, or the pod, uses at least its new, lower memory limit."""
     return any(_below_use(resize))
 
 
@@ -177,18 +178,22 @@ def message_of(resize: Resize) -> str:
     if resize.state != "Error":
         return WHY[resize.state]
     problems = [
-        f'attempting to set container "{name}" memory limit ({limit}) below current usage ({used})'
-        for name, limit, used in _below_use(resize)
+        f"attempting to set {what} memory limit ({limit}) below current usage ({used})"
+        for what, limit, used in _below_use(resize)
     ]
     return f"cannot decrease memory limits: [{', '.join(problems)}]"
 
 
 def _below_use(resize: Resize) -> Iterator[tuple[str, int, int]]:
-    """Yields each container that uses at least its new, lower memory limit, with limit and usage in bytes."""
-    pod, shapes = resize.pod, map(shape_of, resize.resources.values())
+    """Yields the pod and each container that use at least their new, lower memory limit, with limit and usage in
+    bytes."""
+    pod, shapes, limit = resize.pod, container_shapes(resize.resources), resize.shape.memory_limit
+    used = sum(container.memory for container in pod.containers)
+    if limit < pod.shape.memory_limit and used >= limit:
+        yield "pod", int(limit), math.ceil(used)
     for container, shape, wanted in zip(pod.containers, pod.shapes, shapes, strict=True):
         if wanted.memory_limit < shape.memory_limit and container.memory >= wanted.memory_limit:
-            yield container.name, int(wanted.memory_limit), math.ceil(container.memory)
+            yield f'container "{container.name}"', int(wanted.memory_limit), math.ceil(container.memory)
 
 
 def is_refused(current: Template, wanted: Template) -> bool:
@@ -203,8 +208,9 @@ def is_refused(current: Template, wanted: Template) -> bool:
 
 
 def qos_class(template: Template) -> Literal["Guaranteed", "Burstable", "BestEffort"]:
-    """Returns the QoS class of a pod with these resources (`ComputePodQOS`)."""
-    containers = template.values()
+    """Returns the QoS class of a pod with these resources (`ComputePodQOS`). If the pod has resources of its own, only
+    they count."""
+    containers = [template[POD]] if POD in template else template.values()
     if not any(
         amount
         for container in containers

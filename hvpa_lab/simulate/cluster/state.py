@@ -6,12 +6,14 @@ Times are seconds of the simulation; CPU in millicores (totals in millicore-seco
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.pod_level import POD
+from hvpa_lab.simulate.model import RuntimeModel
 
 ResizeState = Literal["", "Deferred", "Infeasible", "Error"]
 
@@ -20,7 +22,7 @@ INSTANT: Final = 1e-6
 """Seconds that count as the same instant: far more than rounding errors of times, far less than any event takes."""
 
 Template = Mapping[str, ResourceRequirements]
-"""Requests and limits by container name."""
+"""Requests and limits by container name; `POD` has those of the pod itself, if it has any."""
 
 NOTHING: Final = ResourceRequirements({}, {})
 """A container without requests and limits."""
@@ -33,7 +35,7 @@ STABLE: Final = 600.0
 
 
 class Shape(NamedTuple):
-    """Bounds of a container: requests in whole units, limits in the same units (infinity: none)."""
+    """Bounds of a container or a pod: requests in whole units, limits in the same units (infinity: none)."""
 
     cpu_request: int
     memory_request: int
@@ -51,19 +53,44 @@ def shape_of(resources: ResourceRequirements) -> Shape:
     return Shape(request(CPU), request(MEMORY), limits.get(CPU, math.inf), limits.get(MEMORY, math.inf))
 
 
-def total_requests(shapes: Sequence[Shape]) -> tuple[int, int]:
-    """Returns the CPU and memory requests of a pod with these containers."""
-    return sum(shape.cpu_request for shape in shapes), sum(shape.memory_request for shape in shapes)
+def container_shapes(template: Template) -> tuple[Shape, ...]:
+    """Returns the bounds of each container."""
+    return tuple([shape_of(requirements) for name, requirements in template.items() if name != POD])
+
+
+def pod_shape(template: Template) -> Shape:
+    """Returns the bounds of a pod. If it does not request a resource itself, it requests the total of its containers.
+
+    Example: a pod requests 1 core and has no memory of its own, its two containers request 300m and 1 GiB each. The pod
+    requests 1 core and 2 GiB, without limits.
+    """
+    shapes, own = container_shapes(template), template.get(POD, NOTHING)
+    cpu, memory = sum(shape.cpu_request for shape in shapes), sum(shape.memory_request for shape in shapes)
+    return Shape(
+        own.requests.get(CPU, cpu),
+        own.requests.get(MEMORY, memory),
+        own.limits.get(CPU, math.inf),
+        own.limits.get(MEMORY, math.inf),
+    )
 
 
 def with_default_requests(template: Template) -> Template:
-    """Returns the resources of a new pod: a missing request equals the limit (`SetDefaults_Pod`)."""
-    if all(requirements.limits.keys() <= requirements.requests.keys() for requirements in template.values()):
-        return template
-    return {
+    """Returns the resources of a new pod: a container's missing request equals its limit (`SetDefaults_Pod`). If the
+    pod itself has limits, its missing request is the total of its containers, or its limit if no container requests the
+    resource (`defaultPodRequests`)."""
+    filled = {
         name: ResourceRequirements({**requirements.limits, **requirements.requests}, requirements.limits)
         for name, requirements in template.items()
+        if name != POD
     }
+    own = template.get(POD)
+    if own is not None:
+        totals: dict[Resource, int] = {}
+        for requirements in filled.values() if own.limits else ():
+            for resource, amount in requirements.requests.items():
+                totals[resource] = totals.get(resource, 0) + amount
+        filled[POD] = ResourceRequirements({**own.limits, **totals, **own.requests}, own.limits)
+    return template if filled == template else filled
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +111,9 @@ class Meter:
     limit: float = math.inf
     """CPU limit."""
     memory_limit: float = math.inf
+    """The least of the container's limit and of its base with a full heap."""
+    heap_is_least: bool = False
+    """`memory_limit` is that of the heap."""
     weight: float = 0.0
     """CPU request, the weight when CPU is shared."""
     request: int = 0
@@ -115,6 +145,9 @@ class SimContainer:
     """A container of a pod."""
 
     name: str
+    runtime: RuntimeModel | None = None
+    heap: float = math.inf
+    """Maximum heap of a runtime, in bytes, as calculated at the last start."""
     running: bool = False
     started: float | None = None
     """Last start; None: not started yet."""
@@ -124,7 +157,9 @@ class SimContainer:
     restart_at: float | None = None
     """When it will be restarted; None: it runs, or has not started."""
     oom_at: float | None = None
-    """Time of the last OOM."""
+    """Time of the last OOM, if the container has not failed since."""
+    failed_at: float | None = None
+    """When it last ended because its heap was full, if it was not OOMKilled since."""
     oom_started: float | None = None
     """Start of the run that the last OOM ended."""
     back_off: float = 0.0
@@ -154,8 +189,10 @@ class SimContainer:
         self._total = self.cpu_total
         self._meter = meter
 
-    def start(self, now: float) -> None:
-        """Starts the container, for the first time or again."""
+    def start(self, now: float, memory_limit: float) -> None:
+        """Starts the container, for the first time or again. A runtime sizes its heap by this memory limit."""
+        if self.runtime is not None:
+            self.heap = self.runtime.heap_at(memory_limit)
         if self.restart_at is not None:
             self.restarts += 1
             self.restart_at = None
@@ -163,15 +200,15 @@ class SimContainer:
         self.started = self.grows_from = now
         self.cpu_at_start = self.cpu_total
 
-    def kill(self, now: float) -> None:
-        """OOMKills the container; the kubelet restarts it at `restart_at`.
+    def end(self, now: float, *, of_heap: bool) -> None:
+        """OOMKills the container, or ends it because its heap is full; the kubelet restarts it at `restart_at`.
 
         As in the kubelet (`doBackOff`), the first restart is immediate, then after 10 s, 20 s, up to 5 min. A container
         that has run for more than 10 minutes restarts immediately and resets the back-off.
         """
         self.attach(IDLE)
         self.running = False
-        self.oom_at = now
+        self.oom_at, self.failed_at = (None, now) if of_heap else (now, None)
         self.oom_started = self.started
         if self.back_off and now - self._stable_from <= STABLE:
             self.restart_at = now + self.back_off
@@ -208,12 +245,14 @@ class SimPod:
         self.start_up = 0.0
         self.starts_slowly = False
         """Whether its start has lacked CPU."""
+        self.node_memory = math.inf
+        """Memory of its node in bytes, which a runtime without a memory limit reads."""
         self.part = 1.0
         """Share of the load; the mean is 1."""
         self.resize: Resize | None = None
         """A resize that is not complete."""
         self.take(resources)
-        self.containers = [SimContainer(container_name) for container_name in resources]
+        self.containers = [SimContainer(container) for container in resources if container != POD]
         self.node: int | None = None
         """Number of its node; None: unscheduled."""
         self.started: float | None = None
@@ -230,8 +269,14 @@ class SimPod:
     def take(self, resources: Template) -> None:
         """Sets the pod's resources, with containers in their order; running containers continue."""
         self.resources = resources
-        self.shapes = tuple(shape_of(requirements) for requirements in resources.values())
-        self.cpu_request, self.memory_request = total_requests(self.shapes)
+        self.shapes = container_shapes(resources)
+        self.shape = pod_shape(resources)
+        self.cpu_request, self.memory_request, *_ = self.shape
+
+    @property
+    def cpu_weight(self) -> float:
+        """CPU that a container without a request has as its weight: the pod's own limit; 0 without one."""
+        return 0.0 if self.shape.cpu_limit == math.inf else self.shape.cpu_limit
 
     @property
     def desired_resources(self) -> Template:
@@ -263,8 +308,12 @@ class SimPod:
         """Starts the containers of a pod that was just scheduled."""
         self.started = now
         for container in self.containers:
-            container.start(now)
+            self._start(container, now)
         self.ready_at, self.starts_slowly = now + self.start_up, False
+
+    def _start(self, container: SimContainer, now: float) -> None:
+        shape = self.shapes[self.containers.index(container)]
+        container.start(now, min(shape.memory_limit, self.shape.memory_limit, self.node_memory))
 
     def settle(self, ready_at: float) -> None:
         """Marks the pod as ready since then; its containers leak from the simulation's start."""
@@ -281,7 +330,7 @@ class SimPod:
             if container.restart_at is not None and container.restart_at <= now + INSTANT
         ]
         for container in due:
-            container.start(now)
+            self._start(container, now)
         if due and all(container.running for container in self.containers):
             self.ready_at, self.starts_slowly = now + self.start_up, False
         if not self.ready and self.ready_at is not None and self.ready_at <= now + INSTANT:
@@ -295,9 +344,9 @@ class SimPod:
         self.ready, self.blipped = False, True
         self.ready_changed, self.ready_at = now, now + length
 
-    def kill(self, container: SimContainer, now: float) -> None:
-        """OOMKills a container; the pod is unready until the container has restarted."""
-        container.kill(now)
+    def end(self, container: SimContainer, now: float, *, of_heap: bool) -> None:
+        """Ends a container that ran out of memory; the pod is unready until the container has restarted."""
+        container.end(now, of_heap=of_heap)
         self.ready_at, self.starts_slowly = None, False
         self.blipped = False
         if self.ready:
@@ -323,10 +372,11 @@ class Resize:
     """Millicores that its node reserves beyond the pod's request."""
     held_memory: int = 0
     """Bytes that its node reserves beyond the pod's request."""
+    shape: Shape = field(init=False)
+    """The bounds of the pod with the new resources."""
     cpu_request: int = field(init=False)
     memory_request: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.cpu_request, self.memory_request = total_requests(
-            [shape_of(requirements) for requirements in self.resources.values()]
-        )
+        self.shape = pod_shape(self.resources)
+        self.cpu_request, self.memory_request, *_ = self.shape

@@ -6,8 +6,10 @@ groups at an instant; it is valid until a pod or a container changes.
 Ready pods share the load in proportion to their parts. By default the parts are equal, as behind a Service on average.
 A running container in an unready pod uses only its base. CPU is bounded by the container's limit. With `headroom` it is
 also bounded by the pod's request plus the headroom, and by the size of a node. Otherwise the pods of a node share its
-CPU by their requests, as in the kernel. Containers of a pod share its CPU in the same way. With `headroom` pods do not
-compete: it describes the CPU that neighbours leave. Demand above the available CPU is lost: nothing queues.
+CPU by their requests, as in the kernel. Containers of a pod share its CPU in the same way, also under the pod's own
+limit; a container without a request counts as if it requested the pod's limit (`calculateLinuxResources`). With
+`headroom` pods do not compete: it describes the CPU that neighbours leave. Demand above the available CPU is lost:
+nothing queues.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from typing import Final
 from hvpa_lab.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, SimPod
 from hvpa_lab.simulate.model import ContainerModel, NodeModel
 
-GroupKind = tuple[tuple[Shape, ...], bool, bool, float, tuple[bool, ...], tuple[float, ...]]
-"""Properties that make pods alike: bounds, readiness, whether they are starting, which containers run, and their
-retained memory (start of the leak, and the most that the load took)."""
-Victim = tuple[SimPod, SimContainer, float]
-"""A container with too much memory: its pod, the container, and its bytes."""
+GroupKind = tuple[
+    tuple[Shape, ...], Shape, bool, bool, float, tuple[bool, ...], tuple[float, ...], tuple[float, ...]
+]
+"""Properties that make pods alike: bounds of containers and pod, readiness, whether they are starting, which containers
+run, their heaps, and their retained memory (start of the leak, and the most that the load took)."""
+Victim = tuple[SimPod, SimContainer, float, bool]
+"""A container with too much memory: its pod, the container, its bytes, and whether its heap is full."""
 LEAST_WEIGHT: Final = 2.0
 """CPU weight of a container without a request: the kernel's minimum `cpu.shares` (Kubernetes: `MinShares`)."""
 ROUNDING: Final = 1e-9
@@ -75,6 +79,8 @@ class Group:
     """Until they are ready, they use their own amount, which does not count as demand."""
     part: float = 1.0
     """Each pod's share of the load; the mean is 1."""
+    memory_limit: float = math.inf
+    """Memory limit of the pod itself."""
     want: float = 0.0
     """CPU that a pod uses."""
     held: float = 0.0
@@ -106,6 +112,7 @@ class Group:
             held += memory
         self.want = want
         self.held = held
+        self.over = self.over or beyond(held, self.memory_limit)
         if want > self.cap:
             self.capped = self.capped or beyond(want, self.cap)
             self.squeeze(self.cap)
@@ -116,6 +123,18 @@ class Group:
         for meter, rate in zip(self.meters, grants, strict=True):
             meter.rate = rate
         self.want = grant
+
+    def overflow(self, at: float) -> float:
+        """Returns when a pod exceeds its own memory limit, in seconds; infinity: never at this load."""
+        if self.memory_limit == math.inf:
+            return math.inf
+        return crossing(self.held, self.memory_limit, sum(meter.leak for meter in self.meters), at)
+
+    def victim(self, pod: SimPod) -> Victim:
+        """Returns the container of this pod that the kernel kills: the one that exceeds its request most. (What the
+        pod requests beyond that counts for all alike: `GetContainerOOMScoreAdjust`.)"""
+        worst = max(self.meters, key=lambda meter: meter.memory - meter.request)
+        return pod, pod.containers[worst.index], worst.memory, False
 
     @property
     def request(self) -> int:
@@ -174,8 +193,7 @@ class Host:
                 for pod in group.pods
                 if pod.node == node
             )
-            worst = max(group.meters, key=lambda meter: meter.memory - meter.request)
-            victims.append((pod, pod.containers[worst.index], worst.memory))
+            victims.append(group.victim(pod))
         return victims
 
 
@@ -280,16 +298,24 @@ class Arrangement:
     def first_overflow(self, at: float) -> float:
         """Returns when the first container or node has too much memory at the measured load; infinity: never."""
         times = [crossing(meter.memory, meter.memory_limit, meter.leak, at) for meter in self.meters]
+        times += [group.overflow(at) for group, _ in self.groups]
         return min((*times, *(host.overflow(at) for host in self.hosts)), default=math.inf)
 
     def victims(self, at: float) -> list[Victim]:
-        """Returns the containers to kill now: all that have reached their limit or, without any, a container on each
-        node with too little memory. A container never has more than its limit."""
+        """Returns the containers to end now: all that have reached their limit or filled their heap; without any, a
+        container of each pod that has reached its own limit or, without any, on each node with too little memory. A
+        container never has more than its limit."""
         victims = [
-            (pod, pod.containers[meter.index], meter.memory_limit)
+            (pod, pod.containers[meter.index], meter.memory_limit, meter.heap_is_least)
             for group, _ in self.groups
             for meter in group.meters
             if crossing(meter.memory, meter.memory_limit, meter.leak, at) <= at + INSTANT
+            for pod in group.pods
+        ]
+        victims = victims or [
+            group.victim(pod)
+            for group, _ in self.groups
+            if group.overflow(at) <= at + INSTANT
             for pod in group.pods
         ]
         if victims:
@@ -330,23 +356,27 @@ def _kind(pod: SimPod, keeps: bool) -> GroupKind:
         if keeps
         else ()
     )
-    return pod.shapes, pod.ready, _may_start(pod), pod.part, running, memory
+    heaps = tuple(container.heap for container in pod.containers)
+    return pod.shapes, pod.shape, pod.ready, _may_start(pod), pod.part, running, heaps, memory
 
 
 def _group(
     pods: list[SimPod], pods_per_node: int, models: Mapping[str, ContainerModel], nodes: NodeModel
 ) -> Group:
     """Groups these pods, whose containers are measured together from now on."""
-    first, cap = pods[0], math.inf
+    first = pods[0]
+    cap = first.shape.cpu_limit
     if nodes.headroom is not None:
-        cap = min(
-            first.cpu_request + nodes.beyond(first.cpu_request), math.inf if nodes.cpu is None else nodes.cpu
-        )
+        most = math.inf if nodes.cpu is None else nodes.cpu
+        cap = min(cap, first.cpu_request + nodes.beyond(first.cpu_request), most)
     meters = []
     for index, (container, shape) in enumerate(zip(first.containers, first.shapes, strict=True)):
         if container.running:
             meter = _meter(models[container.name], shape, first)
             meter.index, meter.since, meter.peak = index, container.grows_from, container.peak
+            most = meter.memory_base + container.heap
+            meter.heap_is_least = most < meter.memory_limit
+            meter.memory_limit = min(most, meter.memory_limit)
             meters.append(meter)
             for pod in pods:
                 pod.containers[index].attach(meter)
@@ -357,6 +387,7 @@ def _group(
         meters,
         any(_starts(models[container.name], first) for container in first.containers),
         first.part,
+        first.shape.memory_limit,
     )
 
 
@@ -382,6 +413,6 @@ def _meter(model: ContainerModel, shape: Shape, pod: SimPod) -> Meter:
         leak=model.memory_leak,
         limit=shape.cpu_limit,
         memory_limit=shape.memory_limit,
-        weight=max(LEAST_WEIGHT, float(shape.cpu_request)),
+        weight=max(LEAST_WEIGHT, float(shape.cpu_request or pod.cpu_weight)),
         request=shape.memory_request,
     )

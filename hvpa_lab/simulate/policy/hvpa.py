@@ -11,6 +11,7 @@ from hvpa.api.objects.read_models import Hpa, Meta, Workload
 from hvpa.core.actuation.desired import size_of_new_pods
 from hvpa.core.invariants import Violation
 from hvpa.core.model import Decision, Event, ResourceRequirements, Settings
+from hvpa.core.workload.pod_level import shared_in_template, with_pod
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
@@ -113,7 +114,8 @@ class HvpaScaler:
 
     def _sized(self, template: Template) -> Template:
         """The resources of new pods: the decided size, for the resources that the template sets."""
-        sizes = size_of_new_pods(self._cluster.hvpa().status.desired)
+        own = shared_in_template(self._cluster.workload.read()).spec.template.spec
+        sizes = with_pod(own, size_of_new_pods(self._cluster.hvpa().status.desired))
         return {
             name: ResourceRequirements(
                 {

@@ -122,7 +122,10 @@ RESOURCES: Final[tuple[Figure, ...]] = (
     Figure(CHANGES, "replicas", _count(lambda totals: totals.replica_changes), "changes of the count"),
     Figure(CHANGES, "requests", _count(lambda totals: totals.request_changes), "changes of pods' requests"),
     Figure(
-        "", "OOMs", _count(lambda totals: totals.ooms), "containers killed because they ran out of memory"
+        "",
+        "OOMs",
+        _count(lambda totals: totals.ooms),
+        "containers that ended because they ran out of memory, or of heap",
     ),
     Figure("nodes", "hours", _amounts(lambda totals: totals.node_hours), "nodes in use over time"),
 )

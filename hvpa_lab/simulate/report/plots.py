@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from hvpa.api.values.quantity import GIB, Resource
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.simulate.model import Series, SimulationEvent, SimulationResult
 from hvpa_lab.simulate.report.text import plain_text
 
@@ -173,9 +174,15 @@ def _replicas(series: NamedSeries, style: _LineStyle) -> Iterable[PlotLine]:
 
 
 def _requests(series: NamedSeries, resource: Resource, style: _LineStyle) -> Iterable[PlotLine]:
-    """The lines of the requests per pod (the mean over the pods), summed over the containers."""
+    """The lines of the requests per pod (the mean over the pods): the pod's own, or summed over the containers."""
     for at, (name, policy_series) in enumerate(series):
-        parts = [values for (_, kind), values in sorted(policy_series.requests.items()) if kind == resource]
+        requests = policy_series.requests
+        names = (
+            [POD]
+            if (POD, resource) in requests
+            else sorted(name for name, kind in requests if kind == resource)
+        )
+        parts = [requests[name, resource] for name in names]
         total = parts[0] if len(parts) == 1 else [sum(values) for values in zip(*parts, strict=True)]
         yield _line(at, name, total, style)
 

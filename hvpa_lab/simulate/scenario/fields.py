@@ -14,7 +14,8 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from hvpa.api.schema.base import SpecModel, fault
 from hvpa.api.schema.fields import Count
 from hvpa.api.values.duration import DurationError, parse_duration
-from hvpa.api.values.quantity import Resource, parse_cpu, parse_memory, parse_quantity
+from hvpa.api.values.quantity import MIB, Resource, parse_cpu, parse_memory, parse_quantity
+from hvpa.core.workload.runtimes import MOST_PERCENT
 
 MAX_REPLICAS: Final = 10_000
 """Maximum initial replicas of a workload: each replica is simulated."""
@@ -72,6 +73,19 @@ def _some_pods(value: object) -> int | str:
     return value
 
 
+def _heap(value: object) -> int | str:
+    if isinstance(value, str) and value.endswith("%"):
+        if _PERCENTAGE.fullmatch(value) is None or not 1 <= int(value[:-1]) <= MOST_PERCENT:
+            raise ValueError(
+                f"must be an amount of memory, or a percentage of the limit from 1% to {MOST_PERCENT}%"
+            )
+        return value
+    size = parse_memory(_quantity(value))
+    if size < MIB:
+        raise ValueError("must be at least 1Mi")
+    return size
+
+
 def _beyond(value: object) -> int | str:
     if isinstance(value, str) and value.endswith("%"):
         if _ANY_PERCENTAGE.fullmatch(value) is None:
@@ -85,6 +99,7 @@ PositiveSeconds = Annotated[float, BeforeValidator(_positive_seconds)]
 _Quantity: Final = BeforeValidator(_quantity)  # runs before the validators to the left of it
 Millicores = Annotated[int, BeforeValidator(parse_cpu), _Quantity]
 Beyond = Annotated[int | str, BeforeValidator(_beyond)]
+Heap = Annotated[int | str, BeforeValidator(_heap)]
 Bytes = Annotated[int, BeforeValidator(parse_memory), _Quantity]
 FineBytes = Annotated[float, BeforeValidator(lambda value: float(parse_quantity(value))), _Quantity]
 FineMillicores = Annotated[

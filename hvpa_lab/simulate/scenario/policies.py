@@ -4,10 +4,11 @@ as an HPA or VPA that acts directly."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hvpa.api.hvpa.resource import KIND, parse_spec, validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
@@ -17,13 +18,53 @@ from hvpa.api.schema.base import without_nulls
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
+from hvpa.core.workload.pod_level import POD
+from hvpa_lab.simulate.cluster.state import with_default_requests
 from hvpa_lab.simulate.model import Policy, PolicyKind, WorkloadModel
 from hvpa_lab.simulate.policy.updater import IN_PLACE_OR_RECREATE
 from hvpa_lab.simulate.scenario.documents import SourceDocument, read_documents, read_text
 from hvpa_lab.simulate.scenario.fields import MAX_REPLICAS
-from hvpa_lab.simulate.scenario.schema import FixedSize, Metrics, PolicyModel, VpaAlone
+from hvpa_lab.simulate.scenario.schema import FixedPart, FixedSize, Metrics, PolicyModel, VpaAlone
 
 _ALL_CONTAINERS: Final = "*"
+
+
+class PodProblem(NamedTuple):
+    """A resource that containers have more of than their pod."""
+
+    field: str
+    reason: str
+
+
+def beyond_pod(template: Mapping[str, ResourceRequirements]) -> PodProblem | None:
+    """The first amount of a pod itself that is less than its containers need (`validatePodResourceConsistency` in
+    pkg/apis/core/validation of Kubernetes); None without one."""
+    if POD not in template:
+        return None
+    whole, containers = template[POD], {name: one for name, one in template.items() if name != POD}
+    requests = [{**one.limits, **one.requests} for one in containers.values()]
+    for resource in RESOURCES:
+        total = sum([given.get(resource, 0) for given in requests])
+        if total > whole.requests.get(resource, total):
+            return PodProblem(f"requests.{resource}", "must not be less than its containers request together")
+        if total > whole.limits.get(resource, total):
+            return PodProblem(f"limits.{resource}", "must not be less than its containers request together")
+        for name, one in containers.items():
+            if one.limits.get(resource, 0) > whole.limits.get(resource, math.inf):
+                return PodProblem(
+                    f"limits.{resource}", f"must not be less than the limit of container {name}"
+                )
+    return None
+
+
+def _fixed_part(place: SourceDocument, given: FixedPart, usual: ResourceRequirements) -> ResourceRequirements:
+    """The resources of a container or pod of fixed size; what is not given stays as usual."""
+    requests = usual.requests if given.requests is None else given.requests.by_resource()
+    limits = usual.limits if given.limits is None else given.limits.by_resource()
+    for resource, limit in limits.items():
+        if requests.get(resource, 0) > limit:
+            raise place.refuse(f"limits.{resource}", "must not be less than the request")
+    return ResourceRequirements(requests, limits)
 
 
 def read_policies(
@@ -70,20 +111,21 @@ class _Reader:
         return Policy(model.name, kind, None, *specs)
 
     def _fixed(self, place: SourceDocument, name: str, fixed: FixedSize) -> Policy:
-        resources = {}
+        resources = self._workload.template
         for container, given in fixed.containers.items():
             container_place = place.at(f"containers.{container}")
-            model = self._containers.get(container)
-            if model is None:
+            if container not in self._containers:
                 names = ", ".join(self._containers)
                 raise container_place.refuse("", f"the workload has no such container, only {names}")
-            requests = model.requests if given.requests is None else given.requests.by_resource()
-            limits = model.limits if given.limits is None else given.limits.by_resource()
-            for resource, limit in limits.items():
-                if requests.get(resource, 0) > limit:
-                    raise container_place.refuse(f"limits.{resource}", "must not be less than the request")
-            resources[container] = ResourceRequirements(requests, limits)
-        return Policy(name, "Fixed", replicas=fixed.replicas, resources=resources)
+            resources[container] = _fixed_part(container_place, given, resources[container])
+        if fixed.resources is not None:
+            if POD not in resources:
+                raise place.refuse("resources", "the workload's pods have no resources of their own")
+            resources[POD] = _fixed_part(place.at("resources"), fixed.resources, resources[POD])
+        if (problem := beyond_pod(resources)) is not None:
+            raise place.refuse(f"resources.{problem.field}", problem.reason)
+        changed = {part: given for part, given in resources.items() if given != self._workload.template[part]}
+        return Policy(name, "Fixed", replicas=fixed.replicas, resources=changed)
 
     # --- Hvpa -----------------------------------------------------------------------------------------------------
     def _hvpa(self, place: SourceDocument, named: str | dict[str, Any]) -> Mapping[str, object]:
@@ -165,7 +207,12 @@ class _Reader:
 
     def _requestless(self, place: SourceDocument, resource: Resource, container: str | None) -> Iterator[str]:
         """A note for each container without request and limit among those that a utilization covers: `container`, or
-        all (None)."""
+        all (None). If the pod requests the resource itself, the HPA needs no other request; if it requests another
+        resource, the HPA needs the request of a single container."""
+        template = with_default_requests(self._workload.template)
+        requested = any(resource in part.requests for part in template.values())
+        if container is None and POD in template and template[POD].requests and requested:
+            return
         for model in self._workload.containers:
             counts = container in (None, model.name)
             if counts and resource not in model.requests and resource not in model.limits:
@@ -176,6 +223,11 @@ class _Reader:
 
     def _check_vpa_alone(self, place: SourceDocument, spec: VpaAlone) -> None:
         self._check_vpa(place, spec)
+        if self._workload.resources is not None and spec.update_policy.update_mode != "Off":
+            reason = (
+                "must be Off: a VPA ignores the pod's own resources, so the API server may refuse its pods"
+            )
+            raise place.refuse("updatePolicy.updateMode", reason)
         if spec.update_policy.update_mode == IN_PLACE_OR_RECREATE and self._workload.resize != "InPlace":
             reason = f"{IN_PLACE_OR_RECREATE} needs workload.resize: InPlace"
             raise place.refuse("updatePolicy.updateMode", reason)

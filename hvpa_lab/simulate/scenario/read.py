@@ -21,6 +21,7 @@ from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.schema.base import FieldError, field_errors
 from hvpa.api.values.duration import HOUR
 from hvpa.api.values.quantity import MIB
+from hvpa.core.model import ResourceRequirements
 from hvpa_lab.recommend.hpa.controller import HpaSettings
 from hvpa_lab.recommend.vpa.recommender import VpaSettings
 from hvpa_lab.simulate.errors import ScenarioError
@@ -41,11 +42,12 @@ from hvpa_lab.simulate.model import (
     Controllers,
     MetricsModel,
     NodeModel,
+    RuntimeModel,
     Scenario,
     WorkloadModel,
 )
 from hvpa_lab.simulate.scenario.documents import SourceDocument, read_documents, read_text
-from hvpa_lab.simulate.scenario.policies import read_policies
+from hvpa_lab.simulate.scenario.policies import beyond_pod, read_policies
 from hvpa_lab.simulate.scenario.schema import (
     Blips,
     LoadModel,
@@ -76,6 +78,8 @@ def load_scenario(path: Path, seed: int) -> Scenario:
         raise _first(source, field_errors(error)) from None
     times = _times(source, path.parent, model)
     workload = _workload(model.workload, times.duration, seed)
+    if (problem := beyond_pod(workload.template)) is not None:
+        raise source.refuse(f"workload.resources.{problem.field}", problem.reason)
     policies, notes = read_policies(source, path.parent, model.policies, workload, model.metrics)
     load = _steps(source, model, times, seed)
     return Scenario(
@@ -207,6 +211,9 @@ def _workload(model: ScenarioWorkload, duration: float, seed: int) -> WorkloadMo
         unset = {"max_surge": 0, "max_unavailable": 1}
         fields |= {name: value for name, value in unset.items() if name not in model.model_fields_set}
     fields["seed"] = seed
+    if model.resources is not None:
+        amounts = model.resources.requests.by_resource(), model.resources.limits.by_resource()
+        fields["resources"] = ResourceRequirements(*amounts)
     if model.blips is not None:
         fields["blips"] = tuple(_blips(model.blips, duration, seed))
         fields["blip_length"] = model.blips.length
@@ -235,6 +242,7 @@ def _container(model: ScenarioContainer) -> ContainerModel:
         memory_per_unit=model.memory.per_unit,
         memory_leak=model.memory.leak_per_hour / HOUR,
         memory_kept=model.memory.kept,
+        runtime=None if model.runtime is None else RuntimeModel(model.runtime.kind, model.runtime.heap),
     )
 
 

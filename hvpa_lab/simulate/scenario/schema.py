@@ -15,7 +15,7 @@ from hvpa.api.objects.kinds import KINDS, is_custom
 from hvpa.api.schema.base import SpecModel, fault
 from hvpa.api.schema.fields import LIST_LENGTH, Flag, NoNulls, PositiveCount, Timestamp
 from hvpa.core.workload.own_rollout import NEVER_REPLACING
-from hvpa_lab.simulate.model import KubeletKind, ResizeMode
+from hvpa_lab.simulate.model import KubeletKind, ResizeMode, RuntimeKind
 from hvpa_lab.simulate.scenario.fields import (
     Amounts,
     ApiVersion,
@@ -27,6 +27,7 @@ from hvpa_lab.simulate.scenario.fields import (
     FineBytes,
     FineMillicores,
     Fraction,
+    Heap,
     KindName,
     Label,
     Millicores,
@@ -128,6 +129,14 @@ class MemoryUse(SpecModel):
     """Share of the load's memory that the runtime keeps when the load falls."""
 
 
+class ContainerRuntime(SpecModel):
+    """A runtime that sizes its heap when its container starts. The heap holds all memory except `memory.base`."""
+
+    kind: RuntimeKind
+    heap: Heap
+    """Maximum heap: an amount, or a percentage of the memory limit at the start."""
+
+
 class ScenarioContainer(SpecModel):
     """A container's resources and usage."""
 
@@ -136,10 +145,25 @@ class ScenarioContainer(SpecModel):
     limits: Amounts = Amounts()
     cpu: CpuUse = CpuUse()
     memory: MemoryUse = MemoryUse()
+    runtime: ContainerRuntime | None = None
 
     @model_validator(mode="after")
     def _limits_above_requests(self) -> Self:
         check_limits(self.requests, self.limits, "limits")
+        return self
+
+
+class PodResources(SpecModel):
+    """Resources of the pod itself, which its containers share."""
+
+    requests: Amounts = Amounts()
+    limits: Amounts = Amounts()
+
+    @model_validator(mode="after")
+    def _limits_above_requests(self) -> Self:
+        check_limits(self.requests, self.limits, "limits")
+        if not self.requests.by_resource() and not self.limits.by_resource():
+            raise fault("needs requests or limits")
         return self
 
 
@@ -170,6 +194,7 @@ class ScenarioWorkload(SpecModel):
     resize_refused: Flag = False
     blips: Blips | None = None
     spread: Fraction = 0.0
+    resources: PodResources | None = None
     containers: Annotated[tuple[ScenarioContainer, ...], Field(min_length=1, max_length=LIST_LENGTH)]
 
     @model_validator(mode="after")
@@ -331,7 +356,7 @@ class VpaAlone(VpaTemplateSpec):
         return wire
 
 
-class FixedContainer(SpecModel):
+class FixedPart(SpecModel):
     """Requests and limits that replace the workload's initial values."""
 
     requests: Amounts | None = None
@@ -342,7 +367,8 @@ class FixedSize(SpecModel):
     """A fixed size. A field that is not set keeps the workload's initial value."""
 
     replicas: Replicas | None = None
-    containers: Annotated[dict[Label, FixedContainer], NoNulls] = Field(default_factory=dict)
+    resources: FixedPart | None = None
+    containers: Annotated[dict[Label, FixedPart], NoNulls] = Field(default_factory=dict)
 
 
 def _manifest(value: object) -> object:

@@ -8,7 +8,7 @@ from typing import Any
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa_lab.simulate.cluster.pods import SimWorkload
-from hvpa_lab.simulate.model import ContainerModel, NodeModel, Tick, WorkloadModel
+from hvpa_lab.simulate.model import ContainerModel, NodeModel, RuntimeModel, Tick, WorkloadModel
 
 MI = 2**20
 ENDLESS = NodeModel()
@@ -23,9 +23,10 @@ def container(
     name: str = "app",
     requests: Mapping[Resource, int] | None = None,
     limits: Mapping[Resource, int] | None = None,
+    runtime: RuntimeModel | None = None,
     **uses: float,
 ) -> ContainerModel:
-    return ContainerModel(name, requests or {}, limits or {}, **uses)
+    return ContainerModel(name, requests or {}, limits or {}, runtime=runtime, **uses)
 
 
 def workload(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 
 import pytest
 
@@ -93,12 +94,12 @@ def test_a_pod_is_left_out_while_one_of_its_containers_has_no_usage() -> None:
     fixture = Fixture(MetricsModel(resolution=10), "app", "sidecar")
     fixture.run(25)
     pod = fixture.state.pods[0]
-    pod.kill(pod.containers[1], 25.0)
+    pod.end(pod.containers[1], 25.0, of_heap=False)
     fixture.state.changes += 1
     fixture.run(31, start=25)
     first = fixture.server.resource("cpu", "")["web-1"]
     assert 0 < first.value < 1040, "the one that runs is enough"
-    pod.containers[1].start(35.0)
+    pod.containers[1].start(35.0, math.inf)
     fixture.state.changes += 1
     fixture.run(41, start=31)
     assert list(fixture.server.resource("cpu", "")) == ["web-2"]

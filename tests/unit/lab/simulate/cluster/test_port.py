@@ -17,6 +17,7 @@ from hvpa.api.objects.read_models import (
     Recommendation,
     VpaStatusRead,
 )
+from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.kubelet import used_at_least
 from hvpa.core.gates.verdict import rollback_metrics
 from hvpa.core.model import (
@@ -30,6 +31,7 @@ from hvpa.core.model import (
     ResourceRequirements,
     WorkloadPatch,
 )
+from hvpa.core.workload.pod_level import POD
 from hvpa.core.workload.pod_owner import owns
 from hvpa.reconcile.ports import Key, NodeTooSmall, WriteError
 from hvpa_lab.simulate.cluster.objects import PodObjects
@@ -120,6 +122,26 @@ def test_a_patch_of_the_workload_is_seen_at_once() -> None:
     assert after.metadata.resource_version != before.metadata.resource_version
     assert fixture.state.template["app"] == ResourceRequirements(
         {"cpu": 1000, "memory": 512 * build.MIB}, {"memory": 2048 * build.MIB}
+    )
+
+
+def test_patches_and_resizes_change_the_resources_of_the_pod_itself() -> None:
+    own = ResourceRequirements({"cpu": 1000}, {"cpu": 2000})
+    fixture = Fixture(build.workload(resources=own, replicas=1))
+    wanted = {"requests": {"cpu": "1500m"}, "limits": {"cpu": "3"}}
+    before = fixture.state.pods[0].resources
+    fixture.do(
+        fixture.cluster.resize_pods(Meta(), [PodResize("web-1", "web-1.1", {"spec": {"resources": wanted}})])
+    )
+    requests: dict[Resource, int] = {"cpu": 1500, "memory": 512 * build.MIB}
+    after = {**before, POD: ResourceRequirements(requests, {"cpu": 3000})}
+    assert fixture.state.pods[0].resources == after, "the API server sets a missing request of memory"
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch(template={"spec": {"resources": wanted}})))
+    assert fixture.state.template[POD] == ResourceRequirements({"cpu": 1500}, {"cpu": 3000})
+    seen = fixture.looked().workload.spec.template.spec
+    assert (seen.resources.requests, seen.containers[0].resources.requests["cpu"]) == (
+        {"cpu": "1500m"},
+        "500m",
     )
 
 
@@ -227,7 +249,7 @@ def test_what_running_containers_use_of_memory_is_reported() -> None:
     usage = run_to_end(fixture.cluster.memory_in_use(Meta(), ""))
     assert usage == {(pod.name, "app"): 100 * build.MIB for pod in fixture.state.pods}
     dead, alive = fixture.state.pods
-    dead.kill(dead.containers[0], 15.0)
+    dead.end(dead.containers[0], 15.0, of_heap=False)
     assert set(run_to_end(fixture.cluster.memory_in_use(Meta(), ""))) == {(alive.name, "app")}
 
 

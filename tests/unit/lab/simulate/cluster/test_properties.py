@@ -48,6 +48,16 @@ def containers(draw: st.DrawFn, name: str) -> ContainerModel:
     )
 
 
+pods_own = st.none() | st.builds(
+    lambda cpu, memory, limits: ResourceRequirements(
+        bounds(cpu, memory), bounds(limits and limits[0] + (cpu or 0), limits and limits[1] + (memory or 0))
+    ),
+    amounts(0, 1600),
+    amounts(0, 1600),
+    st.none() | st.tuples(st.integers(1, 800), st.integers(200, 800)),
+)
+"""Resources of the pod itself. They may be smaller than those of its containers, which the API server would refuse."""
+
 FENCES: st.SearchStrategy[int | str] = st.sampled_from(["25%", 0, 2])
 sizes = st.none() | st.integers(800, 4000)
 node_models = st.builds(
@@ -72,6 +82,7 @@ def workloads(draw: st.DrawFn) -> WorkloadModel:
         max_surge=draw(FENCES),
         max_unavailable=draw(FENCES),
         resize=draw(st.sampled_from(["Recreate", "InPlace"])),
+        resources=draw(pods_own),
     )
 
 
@@ -147,6 +158,8 @@ def test_usage_keeps_to_its_bounds(model: WorkloadModel, nodes: NodeModel, scrip
                 assert pod_cpu == 0.0
                 continue
             used[pod.node] = used.get(pod.node, 0.0) + pod_cpu
+            assert pod_cpu <= pod.shape.cpu_limit * (1 + 1e-9)
+            assert sum(each.memory for each in pod.containers) <= pod.shape.memory_limit * (1 + 1e-9)
             if nodes.headroom is not None:
                 assert pod_cpu <= (pod.cpu_request + nodes.beyond(pod.cpu_request)) * (1 + 1e-9)
             for running, shape in zip(pod.containers, pod.shapes, strict=True):

@@ -11,6 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from hvpa.api.objects.read_models import Vpa, VpaMeta
+from hvpa.api.values.quantity import Resource
+from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.pod_level import POD
 from hvpa.reconcile.reconciler import Reconciler, ReconcileResult
 from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa_lab.simulate.cluster.metrics_server import Every
@@ -234,3 +237,15 @@ def test_the_successor_of_a_stateful_sets_pod_goes_by_its_name(calls: Calls) -> 
     fixture.run(180)
     assert calls.of("forget") == []
     assert {pod for pod, *_ in calls.of("add_sample")} == {"web-0", "web-1"}
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [({"cpu": 900, "memory": 1}, 720), ({"memory": 1}, 400)],
+    ids=["the pod's own request", "without one, that of the container"],
+)
+def test_a_utilization_is_of_the_request_of_the_pod(own: dict[Resource, int], expected: float) -> None:
+    scaler, context = at_work(hpa_with(UTILIZATION))
+    template = {**context.state.template, POD: ResourceRequirements(own, {})}
+    context.state.set_template(template, 0.0)
+    assert cpu_target(scaler.hpa, context.state) == expected

@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
@@ -14,7 +15,7 @@ from hvpa_lab.simulate.load.formula import NAMES
 from hvpa_lab.simulate.scenario.read import load_scenario
 from hvpa_lab.simulate.scenario.schema import (
     CsvLoad,
-    FixedContainer,
+    FixedPart,
     FixedSize,
     PolicyModel,
     PrometheusLoad,
@@ -49,9 +50,11 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
         "growth",
         "hpa-delay",
         "hpa-two-pods",
+        "java-heap",
         "large-base",
         "memory-leak",
         "noisy-neighbour",
+        "pod-resources",
     }
     texts = {path: path.read_text() for path in SCENARIOS}
     others = {path for path in EXAMPLES.rglob("*.*") if path.suffix in (".yaml", ".csv", ".json")}
@@ -88,6 +91,16 @@ def test_the_scenario_of_the_page_is_one(tmp_path: Path) -> None:
     assert [policy.kind for policy in scenario(tmp_path, text).policies] == ["Hvpa", "HPA+VPA", "Fixed"]
 
 
+def test_the_container_of_the_page_about_runtimes_is_that_of_the_example() -> None:
+    page = (EXAMPLES.parent / "docs" / "runtimes.md").read_text(encoding="utf-8")
+    shown = yaml.safe_load(
+        page.partition("## In the simulator")[2].partition("```yaml\n")[2].partition("```")[0]
+    )
+    example = yaml.safe_load((EXAMPLES / "java-heap" / "scenario.yaml").read_text(encoding="utf-8"))
+    (container,) = example["workload"]["containers"]
+    assert shown.items() <= container.items()
+
+
 def _fields(model: type[BaseModel]) -> set[str]:
     own = {to_camel(name) for name in model.model_fields}
     inner = [field.annotation for field in model.model_fields.values()]
@@ -107,7 +120,7 @@ def test_every_field_is_on_the_page() -> None:
         ScenarioContainer,
         PolicyModel,
         FixedSize,
-        FixedContainer,
+        FixedPart,
     )
     fields = set().union(*(_fields(model) for model in models))
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))

@@ -104,8 +104,8 @@ class Rank(NamedTuple):
     beside: int
 
 
-def results(example: str, seed: int = 0, **changes: Any) -> list[PolicyResult]:
-    scenario = replace(load_scenario(EXAMPLES / example / "scenario.yaml", seed=seed), **changes)
+def results(example: str, seed: int = 0, file: str = "scenario.yaml", **changes: Any) -> list[PolicyResult]:
+    scenario = replace(load_scenario(EXAMPLES / example / file, seed=seed), **changes)
     return [simulate(scenario, policy) for policy in scenario.policies]
 
 
@@ -166,6 +166,29 @@ def test_a_leak_costs_no_oom_and_no_unmet_demand_where_pods_become_larger() -> N
     ooms = {policy.name: policy.totals.ooms for policy in policies[1:]}
     assert all(count for name, count in ooms.items() if name not in ("VPA alone", "Fixed, with room"))
     assert ooms["HPA alone"] > 1.5 * ooms["Hvpa, weight 50"], "nothing makes its pods larger"
+
+
+def test_only_the_declared_runtime_has_its_heap_grow_before_it_is_full() -> None:
+    """With the default maxUnavailable, the pods that remain during the rollout fill their heaps."""
+    policies = {policy.name: policy.totals for policy in results("java-heap", step=60.0)}
+    declared, undeclared = policies["Hvpa, runtime declared"], policies["Hvpa, runtime not declared"]
+    assert (declared.ooms, declared.restarts, declared.unmet_demand_share) == (0, 24, 0)
+    assert (undeclared.ooms, undeclared.restarts) == (24, 24)
+    assert undeclared.unmet_demand_share > 0.0005
+    assert policies[RIVAL].ooms >= 16
+
+
+def test_pods_with_resources_of_their_own_are_resized_in_place_and_share_what_containers_would_not() -> None:
+    """With `apart`, the same containers have requests and limits of their own."""
+    shared, apart = (
+        {policy.name: policy.totals for policy in results("pod-resources", file=file, step=60.0)}
+        for file in ("scenario.yaml", "apart.yaml")
+    )
+    for totals in (shared, apart):
+        own = totals[FIRST]
+        assert (own.ooms, own.restarts, own.unmet_core_seconds) == (0, 0, 0)
+    assert (shared["HPA alone"].ooms, apart["HPA alone"].ooms) == (8, 16)
+    assert 0.96 < shared[FIRST].gib_hours_requested / apart[FIRST].gib_hours_requested < 0.99
 
 
 def test_beside_noisy_neighbours_replicas_alone_are_cheaper() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.pod_level import POD
+from hvpa_lab.simulate.errors import ScenarioError
 from tests.unit.lab.simulate.scenario.build import HVPA, scenario, with_policies
 
 
@@ -84,6 +88,75 @@ def test_a_fixed_size_replaces_what_it_names(tmp_path: Path) -> None:
         {"app": ResourceRequirements({"cpu": 1000}, {"memory": 2})},
     )
     assert unlimited.resources == {"app": ResourceRequirements({"memory": 1}, {})}
+
+
+WITH_POD = """
+  resources: {requests: {cpu: 2}, limits: {cpu: 3}}
+  containers: [{name: app, requests: {cpu: 1}, limits: {memory: 2}}, {name: side}]"""
+
+
+def with_pod(text: str) -> str:
+    return with_policies(text).replace("\n  containers: [{name: app}]", WITH_POD)
+
+
+def test_a_fixed_size_may_have_other_resources_of_the_pod(tmp_path: Path) -> None:
+    text = "- {name: A, fixed: {}}\n- {name: B, fixed: {resources: {requests: {cpu: 4}, limits: {cpu: 5}}}}"
+    parsed = scenario(tmp_path, with_pod(text))
+    assert parsed.workload.template[POD] == ResourceRequirements({"cpu": 2000}, {"cpu": 3000})
+    as_it_is, larger = parsed.policies
+    assert (as_it_is.resources, larger.resources) == (
+        {},
+        {POD: ResourceRequirements({"cpu": 4000}, {"cpu": 5000})},
+    )
+
+
+@pytest.mark.parametrize(
+    ("fixed", "reason"),
+    [
+        (
+            "resources: {requests: {cpu: 4}}",
+            "11: policies[0].fixed.resources.limits.cpu: must not be less than the request",
+        ),
+        (
+            "containers: {app: {requests: {cpu: 3}}}",
+            "11: policies[0].fixed.resources.requests.cpu: must not be less than its containers request together",
+        ),
+    ],
+)
+def test_a_fixed_size_that_the_api_server_refuses(tmp_path: Path, fixed: str, reason: str) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(reason)):
+        scenario(tmp_path, with_pod(f"- {{name: A, fixed: {{{fixed}}}}}"))
+
+
+def test_a_vpa_that_only_recommends_may_stand_beside_resources_of_the_pod(tmp_path: Path) -> None:
+    text = 'vpa: {updatePolicy: {updateMode: "Off"}}'
+    (policy,) = scenario(tmp_path, with_pod(f"- {{name: V, {text}}}")).policies
+    assert policy.kind == "VPA"
+
+
+@pytest.mark.parametrize(
+    ("metric", "noted"),
+    [
+        ("Resource, resource: {name: cpu", []),
+        ("Resource, resource: {name: memory", []),
+        ("ContainerResource, containerResource: {container: side, name: cpu", ["side"]),
+    ],
+    ids=["the pod's own", "that of a single container suffices", "of a container"],
+)
+def test_an_hpa_needs_no_request_of_containers_beside_that_of_their_pod(
+    tmp_path: Path, metric: str, noted: list[str]
+) -> None:
+    target = "target: {type: Utilization, averageUtilization: 80}"
+    hpa = f"- {{name: H, hpa: {{maxReplicas: 4, metrics: [{{type: {metric}, {target}}}}}]}}}}"
+    parsed = scenario(tmp_path, with_pod(hpa))
+    assert [re.search("container (\\w+) has", note)[1] for note in parsed.notes] == noted  # type: ignore[index]
+
+
+def test_without_any_request_of_memory_an_hpa_has_no_utilization_of_it(tmp_path: Path) -> None:
+    target = "target: {type: Utilization, averageUtilization: 80}"
+    hpa = f"- {{name: H, hpa: {{maxReplicas: 4, metrics: [{{type: Resource, resource: {{name: memory, {target}}}}}]}}}}"
+    parsed = scenario(tmp_path, with_pod(hpa).replace(", limits: {memory: 2}", ""))
+    assert len(parsed.notes) == 2
 
 
 def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hvpa_lab.recommend.hpa.controller import HpaSettings
 from hvpa_lab.recommend.vpa.recommender import VpaSettings
-from hvpa_lab.simulate.model import MetricsModel, NodeModel
+from hvpa_lab.simulate.model import MetricsModel, NodeModel, RuntimeModel
 from tests.unit.lab.simulate.scenario.build import SMALL, scenario, values, with_policies
 
 MIB = 1024 * 1024
@@ -37,8 +37,10 @@ workload:
       limits: {cpu: 1.5, memory: 1Gi}
       cpu: {base: 20m, perUnit: 3500u, startUp: 800m}
       memory: {base: 200Mi, perUnit: 0.5Ki, leakPerHour: 36Mi, kept: 0.4}
+      runtime: {kind: Java, heap: 75%}
     - name: proxy
       cpu: {perUnit: 0.0035}
+      runtime: {kind: Node, heap: 400Mi}
 nodes: {cpu: 8, memory: 32Gi, headroom: 500m, count: 10, startUp: 2m}
 metrics: {resolution: 1m, delay: 13s, offset: 5s, load: requests}
 controllers:
@@ -123,6 +125,8 @@ def test_every_field_arrives_in_its_unit(tmp_path: Path) -> None:
     assert (app.cpu_base, app.cpu_per_unit, app.cpu_start_up, app.memory_kept) == (20, 3.5, 800, 0.4)
     assert (app.memory_base, app.memory_per_unit, app.memory_leak) == (200 * MIB, 512, 36 * MIB / 3600)
     assert (proxy.requests, proxy.limits, proxy.cpu_per_unit) == ({}, {}, 3.5)
+    assert app.runtime == RuntimeModel("Java", "75%")
+    assert proxy.runtime == RuntimeModel("Node", 400 * MIB)
 
 
 def test_headroom_may_be_a_share_of_the_request(tmp_path: Path) -> None:
