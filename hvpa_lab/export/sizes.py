@@ -90,8 +90,8 @@ def all_sizes(
 ) -> Iterator[Result]:
     """The result of each workload that an Hvpa names, by namespace, kind and name.
 
-    If several Hvpas name a workload, the first by rank counts: mode Apply comes first. `unread` are workloads that
-    can't be read, and the reasons.
+    If several Hvpas name a workload, the first by rank counts: modes Apply and Review come first. `unread` are
+    workloads that can't be read, and the reasons.
     """
     for target, key in sorted(_first_hvpas(local).items()):
         if target in unread:
@@ -257,12 +257,7 @@ def _replicas(
     assert view is not None
     scaled = (reference_of(hpa) for hpa in objects.hpas)
     acts = any((kind_key(one.api_version, one.kind), one.name) == target[1:] for one in scaled)
-    if (
-        not observation.hpa.configured
-        or observation.spec.mode == "Apply"
-        or acts
-        or not has_replicas(target.kind)
-    ):
+    if not observation.hpa.configured or observation.spec.applies or acts or not has_replicas(target.kind):
         return None, None
     usual = None if decision.joint is None else decision.joint.usual
     wanted = max(view.recommended, 0 if usual is None else usual.replicas)

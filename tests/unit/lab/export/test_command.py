@@ -179,7 +179,12 @@ def replicas(folder: Path) -> Any:
 
 @pytest.mark.parametrize(
     ("mode", "flags", "count"),
-    [("Recommend", (), 4), ("Apply", (), None), ("Recommend", ("--no-replicas",), None)],
+    [
+        ("Recommend", (), 4),
+        ("Review", (), None),
+        ("Apply", (), None),
+        ("Recommend", ("--no-replicas",), None),
+    ],
 )
 def test_replicas_are_exported_if_nothing_else_sets_them(
     export: Callable[..., Ran],
@@ -253,6 +258,13 @@ def test_a_direction_that_the_hvpa_forbids_is_not_exported(
     export(with_fields(trajectory, "Hvpa", None, off))
     assert container(repository) == {"requests": {"cpu": "1", "memory": "1Gi"}}
     assert replicas(repository) == 2
+
+
+def test_a_change_that_waits_for_approval_is_exported(
+    export: Callable[..., Ran], repository: Path, trajectory: list[Doc]
+) -> None:
+    export(changed(trajectory, Hvpa__spec__mode="Review"))
+    assert container(repository)["requests"] == {"cpu": "1200m", "memory": "1887437k"}
 
 
 @pytest.mark.parametrize(
