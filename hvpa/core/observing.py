@@ -60,8 +60,9 @@ from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.pod_level import pooled, shared_history, shared_in_pods, shared_in_template
 from hvpa.core.workload.pod_owner import PodsByOwner, by_owner
 from hvpa.core.workload.rollout import see_pods
+from hvpa.core.workload.runtimes import full_heap_exits
 from hvpa.core.workload.selector import MOST_TERMS, has_too_many_terms, selector_text
-from hvpa.core.workload.starving import raised_at
+from hvpa.core.workload.starving import raised_at, with_full_heaps
 
 _replacing_pods: Final = remembered(HvpaSpec.replacing_pods)
 MOST_CONTAINERS = 100
@@ -241,7 +242,8 @@ def _state(
         if vpa.object is not None:
             vpa = structs.replace(vpa, object=pooled(vpa.object, spec, workload.spec.template.spec))
         owned = by_owner(objects.pods, workload)
-        owned = owned._replace(own=shared_in_pods(owned.own, workload))
+        exits = full_heap_exits(spec.runtimes, workload.spec.template.spec.containers)
+        owned = owned._replace(own=shared_in_pods(with_full_heaps(owned.own, exits), workload))
         since = raised_at(clock, vertical, workload.spec.template.spec.containers, in_place=in_place)
         node = objects.largest_node
         sized = spec.joint or node is not None or _lacks_requests(workload)

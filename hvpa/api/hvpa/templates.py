@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 import msgspec
 from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
@@ -203,7 +203,7 @@ class VpaTemplateSpec(OpenModel):
     """Spec of the VerticalPodAutoscaler. The operator sets its target and its update mode. Other fields, such as
     recommenders, are passed on to the VerticalPodAutoscaler if the API server knows them."""
 
-    RULES = (
+    RULES: ClassVar[tuple[Rule, ...]] = (
         _owned("targetRef"),
         _owned(
             "updatePolicy",

@@ -655,10 +655,11 @@ class HvpaSizes(ReadModel, frozen=True):
 
 
 class Terminated(ReadModel, frozen=True):
-    """Reason and time of a container's end."""
+    """Reason, time and exit code of a container's end."""
 
     reason: str = ""
     finished_at: Instant | None = None
+    exit_code: int = 0
 
 
 class Waiting(ReadModel, frozen=True):

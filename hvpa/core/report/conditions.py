@@ -26,7 +26,7 @@ from hvpa.core.report.pod_sizes import PAUSED, not_replaced, on_the_way
 from hvpa.core.report.summary import blocked_text, rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
-from hvpa.core.workload.governed import cut_short, limits_of_memory
+from hvpa.core.workload.governed import cut_short, kept_for_heaps, limits_of_memory
 from hvpa.core.workload.managers import manager_of
 from hvpa.core.workload.nodes import never_resized
 from hvpa.core.workload.rollout import (
@@ -195,12 +195,17 @@ def _of_bounds(observation: ScalableState) -> Finding | None:
 
 
 def _of_runtimes(observation: ScalableState) -> Finding | None:
-    """Return a contradiction between pod template and `spec.runtimes`, or a heap that more memory does not enlarge."""
+    """Return a contradiction between pod template and `spec.runtimes`, a heap that more memory does not enlarge, or one
+    that needs more than what is recommended."""
     runtimes = observation.spec.runtimes
     if not runtimes:
         return None
     template = observation.workload.spec.template.spec.containers
-    return contradiction(runtimes, template) or heap_fixed(runtimes, template, limits_of_memory(observation))
+    return (
+        contradiction(runtimes, template)
+        or heap_fixed(runtimes, template, limits_of_memory(observation))
+        or kept_for_heaps(observation)
+    )
 
 
 def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:

@@ -96,6 +96,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "NodesUnknown": "Apply config/node-room, or correct the pods' node selector, affinity and tolerations",
     "HeapFixed": "Replace the fixed heap in the pod template by a share of the limit (Java: -XX:MaxRAMPercentage), or "
     "set maxAllowed to what the heap needs",
+    "HeapKept": "If this is too much memory, give the heap a larger share of the limit (Java: -XX:MaxRAMPercentage) "
+    "or a smaller fixed size",
     "RuntimeMismatch": "Correct spec.runtimes, or the command and environment in the pod template",
     # FastSignal
     "NotInPlace": "Set spec.updateStrategy.type to InPlace or InPlaceOrRollout, or spec.fastSignal.mode to Off",

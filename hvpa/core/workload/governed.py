@@ -11,7 +11,7 @@ from hvpa.api.values.quantity import MEMORY, RESOURCES, Resource, readable_resou
 from hvpa.core.model import Finding, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.rules import params_of
-from hvpa.core.values.arithmetic import after_oom, ceil_div
+from hvpa.core.values.arithmetic import after_oom, ceil_div, is_same_size
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import (
     HEAP,
@@ -26,7 +26,7 @@ from hvpa.core.workload.containers import (
     sharing,
 )
 from hvpa.core.workload.pod_level import least_shared, requested, unshared
-from hvpa.core.workload.runtimes import least_memory, read_at_start
+from hvpa.core.workload.runtimes import heaps_of, read_at_start
 
 
 def governed(observation: ScalableState) -> tuple[ContainerResource, ...]:
@@ -59,12 +59,13 @@ def _with_runtimes(
     observation: ScalableState, resources: Sequence[ContainerResource]
 ) -> Sequence[ContainerResource]:
     """Returns the container resources with the rules of `spec.runtimes` for memory: whether only new pods get another
-    size, and the need of a heap of fixed size. HVPA does not raise memory to that, and does not lower it below that."""
+    size, and the need of their heaps. HVPA does not raise memory to that, and does not lower it below that: a heap that
+    is a share of the limit would shrink with it, the VPA would see less usage, and recommend even less."""
     spec, template = observation.spec, observation.workload.spec.template.spec.containers
     if not spec.runtimes:
         return resources
     at_start = read_at_start(spec.runtimes, template) if spec.strategy.in_place else ()
-    heaps, changed = least_memory(spec.runtimes, template), []
+    heaps, changed = heaps_of(spec.runtimes, template), []
     for item in resources:
         if item.resource == MEMORY:
             item = structs.replace(item, at_start=item.container in at_start)
@@ -73,8 +74,13 @@ def _with_runtimes(
                 if item.container == SHARED
                 else (item.container,)
             )
-            heap = sum([heaps.get(name, 0) for name in names])
-            least = min(item.current, _request_for(observation, item, heap))
+            needs = [
+                heap.least_limit(item.target)
+                for name in names
+                # Without a limit, a share is one of the node's memory.
+                if (heap := heaps.get(name)) is not None and (item.limit or heap.size is not None)
+            ]
+            least = min(item.current, _request_for(observation, item, sum(needs)))
             if least > (item.bounds.lower or 0):
                 bounds = structs.replace(item.bounds, lower=least)
                 item = structs.replace(item, bounds=bounds, lower=HEAP)
@@ -108,6 +114,18 @@ def limits_of_memory(observation: ScalableState) -> dict[str, int]:
             wanted = item.blended(FULL)
             limits[item.container] = wanted * item.limit // max(1, item.current) if item.limit else wanted
     return limits
+
+
+def kept_for_heaps(observation: ScalableState) -> Finding | None:
+    """Returns the containers whose memory stays above the recommendation, because their heaps need it; None if there
+    are none."""
+    parts = []
+    for item in recommended(observation):
+        least = item.bounds.lower or 0
+        if item.lower == HEAP and least > item.target and not is_same_size(least, item.target):
+            kept, target = (readable_resource(MEMORY, size) for size in (least, item.target))
+            parts.append(f"{item.container}: {kept} at least, {target} recommended")
+    return Finding("HeapKept", f"the heap and all else need more: {'; '.join(parts)}") if parts else None
 
 
 def cut_short(observation: ScalableState, measured: Container[ResourceKey] = ()) -> Finding | None:

@@ -61,6 +61,13 @@ _NODE_HEAP: Final = re.compile(
 )
 _GO_LIMIT: Final = re.compile(r"([0-9]{1,15})(|B|KiB|MiB|GiB|TiB)\Z", re.ASCII)
 _UNITS: Final = {"": 0, "b": 0, "k": 1, "kib": 1, "m": 2, "mib": 2, "g": 3, "gib": 3, "t": 4, "tib": 4}
+_JAVA_EXITS: Final = re.compile(rf"{_BEGINS}(-XX:\+(Exit|Crash)OnOutOfMemoryError){_STOPS}", re.ASCII)
+_EXIT_CODES: Final = {"Exit": 3, "Crash": 134}
+"""How a JVM with this option ends once its heap is full."""
+_NODE_EXIT: Final = 134
+"""How Node ends then: it aborts (SIGABRT)."""
+_USUAL_PERCENT: Final = {"Java": 25, "Node": 50}
+"""The share of the limit that the heap has if nothing sets it (docs/runtimes.md, tests 3 and 7)."""
 MOST_PERCENT: Final = 95
 """The largest `heapPercent`."""
 MOST_WORDS: Final = 16_384
@@ -89,6 +96,19 @@ class Heap(NamedTuple):
         overhead = max(ceil_div(self.size * HEAP_OVERHEAD_PERCENT, 100), HEAP_OVERHEAD_LEAST)
         return min(self.size + overhead, LARGEST)
 
+    def least_limit(self, wanted: int) -> int:
+        """Returns the least memory limit at which the heap and everything else hold `wanted` bytes; for a heap of fixed
+        size, what it needs.
+
+        Example: a quarter of 1Gi is a heap of 256Mi, and everything else counts as 64Mi. So 1Gi holds 320Mi.
+        """
+        if (fixed := self.least_memory) is not None:
+            return fixed
+        percent = self.heap_percent or MOST_PERCENT
+        with_share = ceil_div(wanted * 10_000, percent * (100 + HEAP_OVERHEAD_PERCENT))
+        with_least = ceil_div(max(0, wanted - HEAP_OVERHEAD_LEAST) * 100, percent)
+        return min(max(wanted, min(with_share, with_least)), LARGEST)
+
 
 # --- the template ----------------------------------------------------------------------------------------------------
 def told(container: TemplateContainer) -> tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Variable]]:
@@ -110,8 +130,9 @@ def told(container: TemplateContainer) -> tuple[Sequence[Scalar], Sequence[Scala
 
 
 def _options(words: str) -> str:
-    """Returns the options of a heap in a text, in their order."""
-    found = [match for option in (_JAVA_HEAP, _JAVA_PERCENT, _NODE_HEAP) for match in option.finditer(words)]
+    """Returns the options of a heap, and what happens once it is full, in a text, in their order."""
+    options = (_JAVA_HEAP, _JAVA_PERCENT, _JAVA_EXITS, _NODE_HEAP)
+    found = [match for option in options for match in option.finditer(words)]
     return " ".join([match[1] for match in sorted(found, key=lambda match: match.start())])
 
 
@@ -213,13 +234,41 @@ def read_at_start(runtimes: Sequence[Runtime], containers: Iterable[Container]) 
     )
 
 
-def least_memory(runtimes: Sequence[Runtime], containers: Iterable[TemplateContainer]) -> dict[str, int]:
-    """Returns the memory that containers with a heap of fixed size need, in bytes."""
-    needed = {}
-    for _, container, heap in _heaps(runtimes, containers):
-        if (least := heap.least_memory) is not None:
-            needed[container.name] = least
-    return needed
+def heaps_of(runtimes: Sequence[Runtime], containers: Iterable[TemplateContainer]) -> dict[str, Heap]:
+    """Returns the heaps of these runtimes by container: what the template sets, what is declared, or the usual share
+    of the limit."""
+    containers = list(containers)
+    known = {container.name for container in containers}
+    shares = {
+        runtime.container: percent
+        for runtime in runtimes
+        if runtime.container in known
+        and (percent := runtime.heap_percent or _USUAL_PERCENT.get(runtime.kind)) is not None
+    }
+    declared = {name: Heap("heapPercent", percent=percent) for name, percent in shares.items()}
+    return declared | {container.name: heap for _, container, heap in _heaps(runtimes, containers)}
+
+
+@remembered
+def full_heap_exits(
+    runtimes: Sequence[Runtime], containers: Sequence[TemplateContainer]
+) -> Mapping[str, Set[int]]:
+    """Returns, by container, the exit codes with which these runtimes end because their heap is full. A JVM does so
+    with an option only; otherwise single requests fail."""
+    exits = dict[str, Set[int]]()
+    by_name = {container.name: container for container in containers}
+    for runtime in runtimes:
+        container = by_name.get(runtime.container)
+        if container is not None and runtime.kind == "Node":
+            exits[container.name] = {_NODE_EXIT}
+        if container is not None and runtime.kind == "Java":
+            variables = {variable.name: variable for variable in container.env or ()}
+            texts = [words for _, words in _sources(variables, (*JVM_FIRST, *JVM_LAST))]
+            found = [
+                match[2] for words in (*texts, _words(container)) for match in _JAVA_EXITS.finditer(words)
+            ]
+            exits[container.name] = {_EXIT_CODES[option] for option in found}
+    return exits
 
 
 def _heaps(

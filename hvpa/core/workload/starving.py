@@ -1,18 +1,21 @@
-"""Containers that ran out of memory: OOMKilled, or in a pod that was evicted because its node was low on memory (DESIGN
-6.4)."""
+"""Containers that ran out of memory: OOMKilled, ended because their heap was full, or in a pod that was evicted because
+its node was low on memory (DESIGN 6.4)."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
 from typing import Final
 
+from msgspec import structs
+
 from hvpa.api.hvpa.status import VerticalAxis
-from hvpa.api.objects.read_models import Container, Pod, Quantity, Resources
+from hvpa.api.objects.read_models import Container, ContainerStatus, Pod, Quantity, Resources
 from hvpa.api.values.quantity import MEMORY
 from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.memo import remembered
 from hvpa.core.values.tuning import RAISED_WITHIN, STARVES_FOR
 from hvpa.core.workload.containers import amount_of, reported
 
@@ -24,6 +27,27 @@ _EVICTED_CONTAINER: Final = re.compile(r"Container (\S+) was using")
 """The message continues with the names of the containers above their request."""
 
 _Memory = tuple[Quantity | None, Quantity | None]
+
+
+def with_full_heaps(pods: tuple[Pod, ...], exits: Mapping[str, Set[int]]) -> tuple[Pod, ...]:
+    """Returns pods in which a container counts as OOMKilled if it ended with one of its exit codes for a full heap
+    (`full_heap_exits`): it needs more memory, as after an OOM."""
+    return tuple([_with_full_heaps(pod, exits) for pod in pods]) if exits else pods
+
+
+@remembered
+def _with_full_heaps(pod: Pod, exits: Mapping[str, Set[int]]) -> Pod:
+    def counted(status: ContainerStatus) -> ContainerStatus:
+        codes = exits.get(status.name, ())
+        for state, name in ((status.last_state, "last_state"), (status.state, "state")):
+            end = state.terminated
+            if end is not None and end.exit_code in codes:
+                killed = structs.replace(state, terminated=structs.replace(end, reason=OOM_KILLED))
+                status = structs.replace(status, **{name: killed})
+        return status
+
+    statuses = [counted(status) for status in pod.status.container_statuses]
+    return structs.replace(pod, status=structs.replace(pod.status, container_statuses=statuses))
 
 
 def starving_containers(

@@ -47,6 +47,10 @@ from hvpa_lab.simulate.model import RuntimeModel
 APP_LABEL: Final = "app"
 FAILED: Final = "Error"
 """The kubelet's reason of a container that ended by itself with an error, such as a full heap."""
+EXITS: Final = "-XX:+ExitOnOutOfMemoryError"
+"""The option of a JVM that ends once its heap is full."""
+HEAP_EXIT_CODES: Final = {"Java": 3, "Node": 134}
+"""Exit codes of a JVM with `EXITS`, and of Node, whose heap is full."""
 WORKLOAD_UID: Final = "workload"
 """The workload's uid."""
 _LONG_AGO: Final = dt.timedelta(days=30)
@@ -112,13 +116,14 @@ def _template(
 
 
 def _variables(runtime: RuntimeModel | None) -> list[Variable]:
-    """Returns the environment variable that sets a runtime's heap. Node has no option for a percentage."""
+    """Returns the environment variable that sets a runtime's heap, and that it ends once this is full. Node does so
+    anyway, and has no option for a percentage."""
     if runtime is None:
         return []
     heap = runtime.heap
     if runtime.kind == "Java":
         share = f"-XX:MaxRAMPercentage={heap.removesuffix('%')}" if isinstance(heap, str) else ""
-        return [Variable("JAVA_TOOL_OPTIONS", share or f"-Xmx{int(heap) // MIB}m")]
+        return [Variable("JAVA_TOOL_OPTIONS", f"{share or f'-Xmx{int(heap) // MIB}m'} {EXITS}")]
     return [] if isinstance(heap, str) else [Variable("NODE_OPTIONS", f"--max-old-space-size={heap // MIB}")]
 
 
@@ -273,9 +278,15 @@ class PodObjects:
             actual = pod.resources[container.name]
             reported = Resources(requests=_amounts(actual.requests), limits=_amounts(actual.limits))
         last = ContainerState()
-        for ended_at, reason in ((container.oom_at, OOM_KILLED), (container.failed_at, FAILED)):
-            if ended_at is not None:
-                last = ContainerState(terminated=Terminated(reason, instant_at(self._start, ended_at)))
+        if container.oom_at is not None:
+            last = ContainerState(
+                terminated=Terminated(OOM_KILLED, instant_at(self._start, container.oom_at), 137)
+            )
+        elif container.failed_at is not None and container.runtime is not None:
+            code = HEAP_EXIT_CODES[container.runtime.kind]
+            last = ContainerState(
+                terminated=Terminated(FAILED, instant_at(self._start, container.failed_at), code)
+            )
         started = pod.ready or pod.blipped
         return ContainerStatus(name=container.name, last_state=last, started=started, resources=reported)
 

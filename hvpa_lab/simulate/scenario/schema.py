@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
 from hvpa.api.objects.kinds import KINDS, is_custom
-from hvpa.api.schema.base import SpecModel, fault
+from hvpa.api.schema.base import OpenModel, SpecModel, fault
 from hvpa.api.schema.fields import LIST_LENGTH, Flag, NoNulls, PositiveCount, Timestamp
 from hvpa.core.workload.own_rollout import NEVER_REPLACING
 from hvpa_lab.simulate.model import KubeletKind, ResizeMode, RuntimeKind
@@ -311,11 +311,18 @@ class ControllersModel(SpecModel):
 
 
 # --- the policies to compare ----------------------------------------------------------------------------------------
+def _knows_all(spec: OpenModel) -> None:
+    """Raises `fault` for a field that a real HPA or VPA may have, and that is not simulated."""
+    for path in spec.passed_on():
+        raise fault("unknown field", *path)
+
+
 class HpaAlone(HpaTemplateSpec):
     """Spec of an HPA (autoscaling/v2) that scales the workload directly."""
 
     @model_validator(mode="after")
     def _has_a_maximum(self) -> Self:
+        _knows_all(self)
         if self.max_replicas == 0:
             raise fault("is required, and greater than 0", "maxReplicas")
         if self.min_replicas == 0:
@@ -343,7 +350,14 @@ class VpaUpdates(SpecModel):
 class VpaAlone(VpaTemplateSpec):
     """Spec of a VPA (autoscaling.k8s.io/v1) that acts on the workload directly."""
 
+    RULES = tuple(rule for rule in VpaTemplateSpec.RULES if rule.path != ".updatePolicy")
+
     update_policy: VpaUpdates = VpaUpdates()
+
+    @model_validator(mode="after")
+    def _is_simulated(self) -> Self:
+        _knows_all(self)
+        return self
 
     def to_wire(self) -> dict[str, object]:
         """The spec in autoscaling.k8s.io/v1 form."""

@@ -34,6 +34,8 @@ SIZES: Final = (200, 500, 1000, 1500)
 STARTS: Final = 3
 NOISE: Final = 1.25
 """Times as long as with less CPU."""
+FILLS: Final = "const kept = []; for (;;) kept.push(new Array(1000).fill(kept.length))"
+"""A program that fills its heap."""
 Container = Callable[[RealPods], Json]
 
 
@@ -50,6 +52,12 @@ def variable(name: str, value: str) -> Json:
 def limit_as_variable(name: str) -> Json:
     """An environment variable with the memory limit in bytes."""
     return {"name": name, "valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}
+
+
+def last_end(pod: Json) -> Json:
+    """How the container ended last; empty if it did not."""
+    end: Json = status(pod).get("lastState", {}).get("terminated", {})
+    return end
 
 
 def resized(pods: RealPods, name: str, to: Amounts) -> dict[str, Any]:
@@ -186,6 +194,26 @@ def test_a_restart_for_memory_brings_the_new_limit(
     pods.resize("app", None, {"memory": "2Gi"})
     pod = pods.until("app", lambda pod: status(pod)["restartCount"] == 1 and is_ready(pod), "is restarted")
     assert limits(pod)["memory"] / MIB == pytest.approx(after, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("container", "code"),
+    [
+        (lambda pods: runtimes.java(pods, "-Xmx8m", "-XX:+ExitOnOutOfMemoryError"), 3),
+        (lambda pods: runtimes.java(pods, "-Xmx8m", "-XX:+CrashOnOutOfMemoryError"), 134),
+        (lambda pods: runtimes.node(pods, "--max-old-space-size=20", "-e", FILLS), 134),
+    ],
+    ids=["java that exits", "java that crashes", "node"],
+)
+def test_a_runtime_whose_heap_is_full_ends_with_its_exit_code(
+    pods: RealPods, container: Container, code: int
+) -> None:
+    """The JVM compiles its program first, for which 8 MiB are not enough."""
+    spec = pods.spec("app", REQUESTS, START, **container(pods))
+    metadata = {"name": "app", "namespace": pods.namespace}
+    pods.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    pod = pods.until("app", lambda pod: bool(last_end(pod)), "has ended")
+    assert (last_end(pod)["reason"], last_end(pod)["exitCode"]) == ("Error", code)
 
 
 def test_a_limit_in_the_environment_stays_and_in_a_volume_it_follows(pods: RealPods) -> None:

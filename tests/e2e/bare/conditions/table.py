@@ -66,6 +66,10 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes a pod template with a command that sets a heap, from the beginning",
         "tests/unit/core/actuation/test_runtimes.py::test_the_condition_names_what_a_larger_limit_is_not_worth",
     ),
+    "HeapKept": Elsewhere(
+        "takes a declared runtime from the beginning",
+        "tests/unit/core/workload/test_runtimes_heap.py::test_memory_is_not_lowered_below_a_share_that_holds_the_usage",
+    ),
     "RuntimeMismatch": Elsewhere(
         "takes a pod template with a command, and a declared runtime that it contradicts",
         "tests/unit/core/actuation/test_runtimes.py::test_the_condition_names_a_runtime_that_the_template_contradicts",

@@ -65,6 +65,41 @@ def test_a_leak_in_one_pod_does_not_replace_all_others_each_time() -> None:
     assert cluster.rollouts <= 1
 
 
+# --- a heap that is full ---------------------------------------------------------------------------------------------
+EXITS = {"env": [{"name": "JAVA_TOOL_OPTIONS", "value": "-XX:+ExitOnOutOfMemoryError"}]}
+
+
+@pytest.mark.parametrize(
+    ("code", "env", "spec", "raised"),
+    [
+        (3, EXITS, JAVA, True),
+        (1, EXITS, JAVA, False),
+        (3, {}, JAVA, False),
+        (3, EXITS, {}, False),
+        (134, {}, {"runtimes": [{"container": "app", "kind": "Node"}]}, True),
+        (134, {}, {"runtimes": [{"container": "side", "kind": "Node"}]}, False),
+    ],
+)
+def test_a_container_that_ended_because_its_heap_was_full_gets_more_memory(
+    code: int, env: dict[str, Any], spec: dict[str, Any], raised: bool
+) -> None:
+    """In place, as after an OOM: it starts again, and reads the new limit."""
+    size = {"cpu": "1", "memory": "1Gi"}
+    end = {"terminated": {"reason": "Error", "exitCode": code, "finishedAt": stamp(at(minutes=-1))}}
+    for state in ("state", "lastState"):
+        app = merged(container(requests=size, limits={"memory": "1Gi"}), env)
+        pods = [
+            running("web-1", size, limits={"memory": "1Gi"}, more=env, status={state: end}),
+            running("web-2", size, limits={"memory": "1Gi"}, more=env),
+        ]
+        usual = {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}}
+        inputs = objects(hvpa(merged(usual, spec)), workload(2, [app]), None, vpa({"app": size}), pods)
+        result = decided(inputs)
+        assert (result.containers["app"].requests["memory"] > memory("1Gi")) is raised
+        resizes = {resize.pod for resize in result.resizes}
+        assert resizes == ({"web-1"} if raised else set())
+
+
 # --- lowering --------------------------------------------------------------------------------------------------------
 def test_the_memory_of_a_container_that_restarted_is_not_lowered_under_its_heap() -> None:
     """A JVM ran out of memory, restarted with 2Gi eight minutes ago, and 1Gi was decided now (maxAllowed was lowered,

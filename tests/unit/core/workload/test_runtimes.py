@@ -19,9 +19,10 @@ from hvpa.core.workload.runtimes import (
     VARIABLES,
     Heap,
     contradiction,
+    full_heap_exits,
     heap_fixed,
     heap_of,
-    least_memory,
+    heaps_of,
     read_at_start,
     runtime_of,
     shown_by,
@@ -154,6 +155,81 @@ def test_a_heap_needs_a_quarter_more_and_at_least_64_mib() -> None:
     assert Heap("", GIB).least_memory == GIB * 5 // 4
     assert Heap("", 16 * MIB).least_memory == 80 * MIB
     assert Heap("", percent=75).least_memory is None
+
+
+@pytest.mark.parametrize(
+    ("heap", "wanted", "limit"),
+    [
+        (Heap("", 512 * MIB), GIB, 640 * MIB),
+        (Heap("", percent=75), 960 * MIB, GIB),
+        (Heap("", percent=25), 320 * MIB, GIB),
+        (Heap("", percent=80), GIB, GIB),
+        (Heap("", percent=95), GIB, GIB),
+        (Heap("", percent=50), 100 * MIB, 100 * MIB),  # beside its heap it has 64Mi
+        (Heap("", percent=50), 128 * MIB, 128 * MIB),
+        (Heap("", percent=50), 256 * MIB, 384 * MIB),
+        (Heap("", percent=25), 0, 0),
+        (Heap("", percent=1), LARGEST, LARGEST),
+    ],
+)
+def test_a_heap_that_is_a_share_and_everything_else_hold_what_is_recommended(
+    heap: Heap, wanted: int, limit: int
+) -> None:
+    assert heap.least_limit(wanted) == limit
+
+
+@given(st.integers(1, 95), st.integers(0, 2**44))
+def test_no_smaller_limit_holds_it(percent: int, wanted: int) -> None:
+    def held(limit: int) -> int:
+        heap = limit * percent
+        return max(heap * 125, heap * 100 + 64 * MIB * 10_000)
+
+    limit = Heap("", percent=percent).least_limit(wanted)
+    assert held(limit) >= min(wanted, limit) * 10_000
+    assert limit == wanted or held(limit) >= wanted * 10_000 > held(limit - 1)
+
+
+def test_heaps_are_those_of_the_template_or_declared_or_usual() -> None:
+    containers = [template(["java", "-Xmx512m"]), *[template(name=name) for name in "abcd"]]
+    declared = [
+        runtime("Java", 60),
+        runtime("Java", 60, "a"),
+        runtime("Java", name="b"),
+        runtime("Node", name="c"),
+        runtime("Go", name="d"),
+        runtime("Java", name="gone"),
+    ]
+    heaps = heaps_of(declared, containers)
+    assert {name: heap.size or heap.percent for name, heap in heaps.items()} == {
+        "app": 512 * MIB,
+        "a": 60,
+        "b": 25,
+        "c": 50,
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "shown", "codes"),
+    [
+        (runtime("Java"), template(["java", "-XX:+ExitOnOutOfMemoryError"]), {3}),
+        (runtime("Java"), template(JAVA_TOOL_OPTIONS="-Xmx1g -XX:+CrashOnOutOfMemoryError"), {134}),
+        (runtime("Java"), template(_JAVA_OPTIONS="-XX:+ExitOnOutOfMemoryError", JAVA_OPTS="-Xmx1g"), {3}),
+        (runtime("Java"), template(["java", "-XX:-ExitOnOutOfMemoryError"]), set()),
+        (runtime("Java"), template(), set()),
+        (runtime("Node"), template(), {134}),
+    ],
+)
+def test_a_runtime_whose_heap_is_full_has_its_exit_codes(
+    declared: Runtime, shown: TemplateContainer, codes: set[int]
+) -> None:
+    command, args, variables = told(shown)
+    kept = replace(shown, command=command, args=args, env=variables)
+    assert full_heap_exits([declared], [kept]) == {"app": codes}
+
+
+def test_other_runtimes_have_no_exit_code_of_a_full_heap() -> None:
+    others = [runtime("Python"), runtime("Go", name="go"), runtime("Node", name="gone")]
+    assert full_heap_exits(others, [template(), template(name="go")]) == {}
 
 
 def test_the_local_copy_keeps_only_what_shows_a_runtime() -> None:
@@ -303,7 +379,6 @@ def test_a_limit_above_heap_and_overhead_is_of_no_use() -> None:
     assert finding is not None
     assert finding.reason == "HeapFixed"
     assert re.search(r"app: -Xmx512m in the command needs about 640Mi, 642Mi", finding.message)
-    assert least_memory(declared, shown) == {"app": 640 * MIB}
     assert (
         heap_fixed([runtime("Java", 75)], [template(["java", "-XX:MaxRAMPercentage=75"])], {"app": GIB})
         is None

@@ -145,11 +145,12 @@ def active(app: Mapping[str, Any], wanted: str = "100Mi") -> tuple[str, str]:
     return shown.reason, shown.message
 
 
-def test_the_size_that_hvpa_sets_for_a_heap_is_no_finding() -> None:
+def test_the_size_that_hvpa_sets_for_a_heap_is_not_called_too_large() -> None:
     """1342178k is what HVPA itself writes as the limit for a heap of 1Gi: rounded up, so above the least. The Hvpa
     keeps the reason HeapFixed for ever: "needs about 1280Mi, 1280Mi recommended"."""
     app = container(requests={"cpu": "1", "memory": "640Mi"}, limits={"memory": "1342178k"})
-    assert active(app | {"command": ["java", "-Xmx1g"]}) == ("Recommending", "using the VPA's recommendation")
+    why = "the heap and all else need more: app: 640Mi at least, 100Mi recommended"
+    assert active(app | {"command": ["java", "-Xmx1g"]}) == ("HeapKept", why)
 
 
 def test_a_present_limit_is_not_called_recommended() -> None:
@@ -169,3 +170,33 @@ def test_a_program_that_is_only_mentioned_contradicts_nothing(command: list[str]
     spec = {"runtimes": [{"container": "app", "kind": kind}]}
     shown = condition(deciding(workload(1, [container() | {"command": command}]), spec), "VpaActive")
     assert shown.reason == "Recommending"
+
+
+@pytest.mark.parametrize(
+    ("java", "memory"),
+    [
+        ({}, 1024),  # a quarter of 1Gi is a heap of 256Mi: 320Mi with everything else
+        ({"command": ["java", "-XX:MaxRAMPercentage=50"]}, 589),
+        ({"command": ["java", "-XX:MaxRAMPercentage=80"]}, 368),
+    ],
+)
+def test_memory_is_not_lowered_below_a_share_that_holds_the_usage(
+    java: Mapping[str, Any], memory: int
+) -> None:
+    """Otherwise a heap that is full shrinks with its limit, the VPA sees less usage, and recommends even less."""
+    app = container(requests={"cpu": "1", "memory": "1Gi"}, limits={"memory": "1Gi"}) | dict(java)
+    decision = deciding(workload(1, [app]), wanted="368Mi")
+    kept = decision.recommended["app"]
+    assert kept.limits["memory"] == kept.requests["memory"]
+    assert round(kept.limits["memory"] / MIB) == memory
+    active = condition(decision, "VpaActive")
+    assert active.reason == ("Recommending" if memory == 368 else "HeapKept")
+    if memory == 1024:
+        assert active.message == "the heap and all else need more: app: 1Gi at least, 368Mi recommended"
+
+
+def test_a_request_without_a_limit_follows_the_vpa() -> None:
+    """Its heap is a share of the node's memory."""
+    app = container(requests={"cpu": "1", "memory": "1Gi"})
+    kept = deciding(workload(1, [app]), wanted="368Mi").recommended["app"]
+    assert round(kept.requests["memory"] / MIB) == 368
