@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
+from hvpa.api.hvpa.templates import HpaTemplateSpec, ResourcePolicy
 from hvpa.api.objects.kinds import KINDS, is_custom
-from hvpa.api.schema.base import SpecModel, fault
+from hvpa.api.schema.base import OpenModel, SpecModel, fault
 from hvpa.api.schema.fields import LIST_LENGTH, Flag, NoNulls, PositiveCount, Timestamp
 from hvpa.core.workload.own_rollout import NEVER_REPLACING
 from hvpa_lab.simulate.model import KubeletKind, ResizeMode
@@ -286,11 +286,18 @@ class ControllersModel(SpecModel):
 
 
 # --- the policies to compare ----------------------------------------------------------------------------------------
+def _check_known(spec: OpenModel) -> None:
+    """Raises the `fault` of the first field that is not simulated."""
+    for path in spec.passed_on():
+        raise fault("unknown field", *path)
+
+
 class HpaAlone(HpaTemplateSpec):
     """Spec of an HPA (autoscaling/v2) that scales the workload directly."""
 
     @model_validator(mode="after")
     def _has_a_maximum(self) -> Self:
+        _check_known(self)
         if self.max_replicas == 0:
             raise fault("is required, and greater than 0", "maxReplicas")
         if self.min_replicas == 0:
@@ -315,9 +322,19 @@ class VpaUpdates(SpecModel):
     min_replicas: PositiveCount | None = None
 
 
-class VpaAlone(VpaTemplateSpec):
+class SimulatedPolicy(ResourcePolicy):
+    """The VPA's `resourcePolicy`."""
+
+    @model_validator(mode="after")
+    def _is_known(self) -> Self:
+        _check_known(self)
+        return self
+
+
+class VpaAlone(SpecModel):
     """Spec of a VPA (autoscaling.k8s.io/v1) that acts on the workload directly."""
 
+    resource_policy: SimulatedPolicy | None = None
     update_policy: VpaUpdates = VpaUpdates()
 
     def to_wire(self) -> dict[str, object]:
