@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from hvpa.api.hvpa.templates import ResourcePolicy
 from hvpa.api.objects.kinds import KINDS, has_replicas, is_custom
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.schema.base import field_errors
@@ -38,7 +37,7 @@ from hvpa.kube.objects.resources import (
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa_lab.simulate.history.pods import start_up
 from hvpa_lab.simulate.history.table import UsageShare
-from hvpa_lab.simulate.scenario.schema import HpaAlone
+from hvpa_lab.simulate.scenario.schema import HpaAlone, SimulatedPolicy
 
 SCALED_OBJECT: Final = "ScaledObject"
 START_UP: Final = 30.0
@@ -255,7 +254,7 @@ def present(
         _check_spec(HpaAlone, hpa.spec, f"{HPAS.kind} {hpa.name}: spec", leave_out="scaleTargetRef")
     if vpa is not None:
         policy = value_at(vpa.spec, "resourcePolicy")
-        _check_spec(ResourcePolicy, policy or {}, f"{VPAS.kind} {vpa.name}: spec.resourcePolicy")
+        _check_spec(SimulatedPolicy, policy or {}, f"{VPAS.kind} {vpa.name}: spec.resourcePolicy")
     keda = _scaler(here, SCALED_OBJECT, ("scaleTargetRef",), kind, name)
     if keda is not None and hpa is None:
         raise CommandError(

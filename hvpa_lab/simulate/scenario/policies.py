@@ -14,7 +14,7 @@ from hvpa.api.hvpa.resource import KIND, parse_spec, validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
 from hvpa.api.objects.kinds import has_replicas, kind_key
-from hvpa.api.schema.base import without_nulls
+from hvpa.api.schema.base import dotted_path, without_nulls
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
@@ -175,6 +175,10 @@ class _Reader:
             self._check_hpa(place.at("spec.hpa.template.spec"), spec.hpa.template.spec)
         if spec.vpa.template.spec is not None:
             self._check_vpa(place.at("spec.vpa.template.spec"), spec.vpa.template.spec)
+        for axis, template in (("hpa", spec.hpa.template.spec), ("vpa", spec.vpa.template.spec)):
+            for path in () if template is None else template.passed_on():
+                field = dotted_path(("spec", axis, "template", "spec", *path))
+                self.notes.append(place.note(field, "this field is not simulated"))
 
     # --- HPA and VPA ------------------------------------------------------------------------------------------------
     def _check_hpa(self, place: SourceDocument, spec: HpaTemplateSpec) -> None:
@@ -232,7 +236,7 @@ class _Reader:
             reason = f"{IN_PLACE_OR_RECREATE} needs workload.resize: InPlace"
             raise place.refuse("updatePolicy.updateMode", reason)
 
-    def _check_vpa(self, place: SourceDocument, spec: VpaTemplateSpec) -> None:
+    def _check_vpa(self, place: SourceDocument, spec: VpaTemplateSpec | VpaAlone) -> None:
         """Add a note for each policy of a container that the workload does not have: it has no effect."""
         policies = spec.resource_policy.container_policies if spec.resource_policy is not None else ()
         for index, policy in enumerate(policies):

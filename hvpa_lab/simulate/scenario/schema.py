@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
+from hvpa.api.hvpa.templates import HpaTemplateSpec, ResourcePolicy
 from hvpa.api.objects.kinds import KINDS, is_custom
 from hvpa.api.schema.base import OpenModel, SpecModel, fault
 from hvpa.api.schema.fields import LIST_LENGTH, Flag, NoNulls, PositiveCount, Timestamp
@@ -311,8 +311,8 @@ class ControllersModel(SpecModel):
 
 
 # --- the policies to compare ----------------------------------------------------------------------------------------
-def _knows_all(spec: OpenModel) -> None:
-    """Raises `fault` for a field that a real HPA or VPA may have, and that is not simulated."""
+def _check_known(spec: OpenModel) -> None:
+    """Raises the `fault` of the first field that is not simulated."""
     for path in spec.passed_on():
         raise fault("unknown field", *path)
 
@@ -322,7 +322,7 @@ class HpaAlone(HpaTemplateSpec):
 
     @model_validator(mode="after")
     def _has_a_maximum(self) -> Self:
-        _knows_all(self)
+        _check_known(self)
         if self.max_replicas == 0:
             raise fault("is required, and greater than 0", "maxReplicas")
         if self.min_replicas == 0:
@@ -347,17 +347,20 @@ class VpaUpdates(SpecModel):
     min_replicas: PositiveCount | None = None
 
 
-class VpaAlone(VpaTemplateSpec):
-    """Spec of a VPA (autoscaling.k8s.io/v1) that acts on the workload directly."""
-
-    RULES = tuple(rule for rule in VpaTemplateSpec.RULES if rule.path != ".updatePolicy")
-
-    update_policy: VpaUpdates = VpaUpdates()
+class SimulatedPolicy(ResourcePolicy):
+    """The VPA's `resourcePolicy`."""
 
     @model_validator(mode="after")
-    def _is_simulated(self) -> Self:
-        _knows_all(self)
+    def _is_known(self) -> Self:
+        _check_known(self)
         return self
+
+
+class VpaAlone(SpecModel):
+    """Spec of a VPA (autoscaling.k8s.io/v1) that acts on the workload directly."""
+
+    resource_policy: SimulatedPolicy | None = None
+    update_policy: VpaUpdates = VpaUpdates()
 
     def to_wire(self) -> dict[str, object]:
         """The spec in autoscaling.k8s.io/v1 form."""

@@ -179,7 +179,7 @@ def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: P
     metadata: {name: web}
     spec:
       targetRef: {kind: Deployment, name: web}
-      vpa: {deploy: true, template: {spec: {resourcePolicy: {containerPolicies: [{containerName: ap}]}}}}
+      vpa: {deploy: true, template: {spec: {resourcePolicy: {containerPolicies: [{containerName: ap}]}, later: 1}}}
 """
     containers = "[{name: app, requests: {memory: 1Gi}}, {name: side, limits: {cpu: 1}}]"
     parsed = scenario(tmp_path, with_policies(text).replace("[{name: app}]", containers))
@@ -192,4 +192,22 @@ def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: P
         f"20: policies[1].hpa: container app has no request for cpu, {lacking}",
         f"21: policies[1].vpa.{policy}[1].containerName: {unknown}",
         f"29: policies[2].hvpa.spec.vpa.template.spec.{policy}[0].containerName: {unknown}",
+        "29: policies[2].hvpa.spec.vpa.template.spec.later: this field is not simulated",
     ]
+
+
+@pytest.mark.parametrize(
+    ("alone", "path"),
+    [
+        ("hpa: {maxReplicas: 2, behavior: {later: 1}}", "hpa.behavior.later"),
+        (
+            "vpa: {resourcePolicy: {containerPolicies: [{later: 1}]}}",
+            "vpa.resourcePolicy.containerPolicies[0].later",
+        ),
+    ],
+)
+def test_an_unknown_field_of_an_hpa_or_vpa_by_itself_is_refused(
+    tmp_path: Path, alone: str, path: str
+) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(f"policies[0].{path}: unknown field")):
+        scenario(tmp_path, with_policies(f"- name: A\n  {alone}\n"))
