@@ -89,7 +89,7 @@ class PolicyKeeper:
         policies.changed.clear()
         made = plan(world, self._clock.now())
         took = time.monotonic() - began
-        policies.is_rolling = made.is_rolling
+        policies.is_rolling, policies.edited = made.is_rolling, made.edited
         later = await self._write(made, {policy.key: policy for policy in world.policies})
         await asyncio.sleep(SHARE * took)
         if later:

@@ -106,3 +106,5 @@ class PolicyPlan:
     """The statuses that differ from the present statuses."""
     is_rolling: bool
     """Whether Hvpas wait for their turn."""
+    edited: frozenset[tuple[str, str]] = frozenset()
+    """Hvpas that are not updated because somebody changed their specs, by namespace and name."""

@@ -216,7 +216,9 @@ def test_an_edited_hvpa_is_not_updated_and_the_policy_says_so() -> None:
         "somebody changed these Hvpas, so the policy leaves them as they are; delete them, or remove their label to "
         "keep them: default/web",
     )
-    del world.hvpas["default", "web"]
+    assert world.plan().edited == {("default", "web")}
+    world.edit("web", {"spec": {"mode": "Recommend"}})
+    assert changes(world) == [("patch", "default/web")]
     world.settle()
     assert world.condition()[0] == "True"
 
