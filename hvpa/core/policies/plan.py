@@ -202,6 +202,8 @@ class _Planner:
 
     def _create(self, claim: _Claim) -> None:
         namespace, name = claim.target.namespace, claim.target.name
+        if namespace in self._world.terminating:
+            return
         if (namespace, name) in self._names:
             name = f"{name}-{claim.target.kind.lower()}"
         tally = self._tallies[claim.policy.key]

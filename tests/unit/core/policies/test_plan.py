@@ -355,6 +355,16 @@ def test_a_tie_is_decided_by_the_name() -> None:
     assert world.condition("Conflict", "a")[0] == world.condition("Conflict", "b")[0] == "True"
 
 
+def test_a_namespace_that_terminates_gets_no_new_hvpas() -> None:
+    """The API server would refuse them. The namespace's Hvpas may go before its workloads."""
+    world = World([policy("all", namespace="")], [workload(), workload(namespace="going")])
+    world.settle()
+    del world.hvpas["going", "web"]
+    world.terminating = frozenset({"going"})
+    assert all(not plan.changes for plan in world.settle())
+    assert world.condition(name="all")[1] == "UpToDate"
+
+
 def test_a_policy_that_selects_nothing_says_so() -> None:
     world = World([policy()], [workload(namespace="elsewhere")])
     assert not world.step().changes
