@@ -89,7 +89,7 @@ class PolicyKeeper:
         policies.changed.clear()
         made = plan(world, self._clock.now())
         took = time.monotonic() - began
-        policies.is_rolling = made.is_rolling
+        policies.is_rolling, policies.edited = made.is_rolling, made.edited
         later = await self._write(made, {policy.key: policy for policy in world.policies})
         await asyncio.sleep(SHARE * took)
         if later:
@@ -106,11 +106,9 @@ class PolicyKeeper:
         workloads: list[Workload] = []
         for kind in listed:
             workloads += _objects(local.workloads[kind])
-        namespaces = None
-        if states(NAMESPACES) == {"synced"}:
-            namespaces = {
-                each.metadata.name: each.metadata.labels for each in _objects(local.policies.namespaces)
-            }
+        metas = [each.metadata for each in _objects(local.policies.namespaces)]
+        namespaces = {meta.name: meta.labels for meta in metas}
+        terminating = {meta.name for meta in metas if meta.deletion_timestamp is not None}
         hvpas = [
             PresentHvpa(hvpa.metadata, Target(*target_in(hvpa.metadata.namespace, hvpa.links)), hvpa.read)
             for hvpa in _objects(local.hvpas)
@@ -119,7 +117,16 @@ class PolicyKeeper:
         vpas: list[Vpa] = _objects(local.vpas)
         failures = dict(self._failures)
         return PolicyInput(
-            policies, namespaces, workloads, listed, hvpas, hpas, vpas, self._operator_namespace, failures
+            policies,
+            namespaces if states(NAMESPACES) == {"synced"} else None,
+            workloads,
+            listed,
+            hvpas,
+            hpas,
+            vpas,
+            self._operator_namespace,
+            failures,
+            terminating,
         )
 
     async def _write(self, made: PolicyPlan, policies: Mapping[PolicyKey, PolicyObject]) -> bool:

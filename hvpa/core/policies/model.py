@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
@@ -83,6 +83,8 @@ class PolicyInput:
     operator_namespace: str = ""
     failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Why the last write to an Hvpa failed, by namespace and name."""
+    terminating: Collection[str] = ()
+    """Namespaces that are being deleted, if namespaces are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +108,5 @@ class PolicyPlan:
     """The statuses that differ from the present statuses."""
     is_rolling: bool
     """Whether Hvpas wait for their turn."""
+    edited: frozenset[tuple[str, str]] = frozenset()
+    """Hvpas that are not updated because somebody changed their specs, by namespace and name."""

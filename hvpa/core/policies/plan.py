@@ -113,6 +113,7 @@ class _Planner:
         self._updates: dict[PolicyKey, list[_Update]] = defaultdict(list)
         self._up_to_date: dict[PolicyKey, list[tuple[_Claim, PresentHvpa]]] = defaultdict(list)
         self._is_rolling = False
+        self._edited: list[tuple[str, str]] = []
         self._kept: set[Target] = set()
         """Workloads whose Hvpas must not be deleted."""
         self._written: dict[str, Document | None] = {}
@@ -135,7 +136,8 @@ class _Planner:
         self._remove_the_rest()
         for key in list(self._updates):
             self._roll_out(key)
-        return PolicyPlan(tuple(self._changes), dict(self._statuses()), self._is_rolling)
+        edited = frozenset(self._edited)
+        return PolicyPlan(tuple(self._changes), dict(self._statuses()), self._is_rolling, edited)
 
     def _policies_in(self, namespace: str) -> list[tuple[PolicyObject, HvpaPolicySpec]]:
         """Returns the policies for workloads of a namespace, most specific first."""
@@ -200,6 +202,8 @@ class _Planner:
 
     def _create(self, claim: _Claim) -> None:
         namespace, name = claim.target.namespace, claim.target.name
+        if namespace in self._world.terminating:
+            return
         if (namespace, name) in self._names:
             name = f"{name}-{claim.target.kind.lower()}"
         tally = self._tallies[claim.policy.key]
@@ -300,6 +304,7 @@ class _Planner:
             self._note_failure(update.claim.policy, update.claim.target.namespace, update.hvpa.metadata.name)
             if room > 0 and self._is_edited(update.hvpa):
                 tally.edited.append(_named(update.hvpa.metadata))
+                self._edited.append((update.claim.target.namespace, update.hvpa.metadata.name))
                 continue
             tally.waiting += 1
             if room > 0:

@@ -30,6 +30,8 @@ class PolicyCache:
         """Whether something changed since the last plan."""
         self.is_rolling = False
         """Whether Hvpas wait for their turn, so that each change of an Hvpa or a workload counts."""
+        self.edited: Collection[tuple[str, str]] = ()
+        """Hvpas, by namespace and name, whose specs count: the next change may undo what somebody changed."""
         self.on_wanted: Callable[[ApiResource[Any]], None] = lambda resource: None
         """Called with each resource that a policy needs."""
 
@@ -60,8 +62,15 @@ class PolicyCache:
 
     def note_hvpa(self, old: StoredHvpa | None, new: StoredHvpa | None) -> None:
         """Note a change of an Hvpa."""
-        if self.exist and (self.is_rolling or _of_hvpa(old) != _of_hvpa(new)):
+        if self.exist and (
+            self.is_rolling or _of_hvpa(old) != _of_hvpa(new) or self._is_edited_again(old, new)
+        ):
             self.changed.set()
+
+    def _is_edited_again(self, old: StoredHvpa | None, new: StoredHvpa | None) -> bool:
+        if old is None or new is None or old.spec_hash == new.spec_hash:
+            return False
+        return (new.metadata.namespace, new.metadata.name) in self.edited
 
     def note_workload(self, old: Workload | None, new: Workload | None) -> None:
         """Note a change of a workload."""

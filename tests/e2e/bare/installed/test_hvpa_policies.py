@@ -70,7 +70,7 @@ def await_condition(plane: ControlPlane, made: Json, kind: str, status: str, rea
 
 def await_field(plane: ControlPlane, kind: str, name: str, space: str, path: str, wanted: object) -> None:
     def present() -> object:
-        found = plane.api.get(kind, name, space)
+        found = plane.api.get(kind, name, space or None)
         for field in path.split("."):
             found = found.get(field, {})
         return found
@@ -213,6 +213,24 @@ def test_the_longest_names_have_hvpas_and_a_second_name_is_taken(plane: ControlP
         lambda: plane.api.get(f"{API}/Hvpa", longest, space).get("status", {}).get("conditions"), 30
     )
     assert conditions
+
+
+def test_a_namespace_that_terminates_gets_no_new_hvpas(plane: ControlPlane, space: str) -> None:
+    """Here no controller empties the namespace, so its workload stays."""
+    workload(plane, "web", space)
+    selector = {"matchLabels": {"wave": space}}
+    plane.api.patch("Namespace", space, None, {"metadata": {"labels": selector["matchLabels"]}})
+    made = plane.api.create(policy(f"all-{space}", namespaces={"selector": selector}))
+    try:
+        await_hvpas(plane, space, web="Recommend")
+        plane.api.delete("Namespace", space)
+        mark = plane.audit.mark()
+        plane.api.delete(f"{API}/Hvpa", "web", space)
+        await_field(plane, CLUSTER_POLICY, f"all-{space}", "", "status.generated", 0)
+        await_condition(plane, made, "Ready", "True", "UpToDate")
+        assert writes(plane, space, mark) == []
+    finally:
+        plane.api.delete(CLUSTER_POLICY, f"all-{space}")
 
 
 def test_an_hpa_that_acts_keeps_recommend_until_the_owner_lets_it_be_adopted(

@@ -216,7 +216,9 @@ def test_an_edited_hvpa_is_not_updated_and_the_policy_says_so() -> None:
         "somebody changed these Hvpas, so the policy leaves them as they are; delete them, or remove their label to "
         "keep them: default/web",
     )
-    del world.hvpas["default", "web"]
+    assert world.plan().edited == {("default", "web")}
+    world.edit("web", {"spec": {"mode": "Recommend"}})
+    assert changes(world) == [("patch", "default/web")]
     world.settle()
     assert world.condition()[0] == "True"
 
@@ -351,6 +353,16 @@ def test_a_tie_is_decided_by_the_name() -> None:
     world.settle()
     assert world.hvpas["default", "web"]["metadata"]["labels"] == {FROM_POLICY: "a"}
     assert world.condition("Conflict", "a")[0] == world.condition("Conflict", "b")[0] == "True"
+
+
+def test_a_namespace_that_terminates_gets_no_new_hvpas() -> None:
+    """The API server would refuse them. The namespace's Hvpas may go before its workloads."""
+    world = World([policy("all", namespace="")], [workload(), workload(namespace="going")])
+    world.settle()
+    del world.hvpas["going", "web"]
+    world.terminating = frozenset({"going"})
+    assert all(not plan.changes for plan in world.settle())
+    assert world.condition(name="all")[1] == "UpToDate"
 
 
 def test_a_policy_that_selects_nothing_says_so() -> None:

@@ -85,6 +85,7 @@ class World:
     vpas: list[Vpa] = field(default_factory=list)
     kinds: frozenset[str] = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    terminating: frozenset[str] = frozenset()
     version: int = 0
 
     def plan(self, now: dt.datetime = NOW) -> PolicyPlan:
@@ -101,6 +102,7 @@ class World:
                 self.vpas,
                 SYSTEM,
                 self.failures,
+                self.terminating,
             ),
             now,
         )

@@ -96,6 +96,17 @@ def test_what_a_plan_reads_is_news(kind: str, change: Json, is_news: bool) -> No
     assert news(cluster, lambda: put(cluster, resource, changed)) is is_news
 
 
+def test_specs_of_hvpas_count_that_somebody_edited() -> None:
+    cluster, (resource, document) = local(), OBJECTS["hvpa"]
+    put(cluster, HVPA_POLICIES, POLICY)
+    put(cluster, resource, document)
+    cluster.policies.edited = {("default", "web")}
+    status = {"status": {"replicas": 3}, "metadata": {"resourceVersion": "2"}}
+    assert not news(cluster, lambda: put(cluster, resource, build.merged(document, status)))
+    changed = {"spec": {"blend": "Additive"}, "metadata": {"resourceVersion": "3"}}
+    assert news(cluster, lambda: put(cluster, resource, build.merged(document, changed)))
+
+
 @pytest.mark.parametrize("kind", ["hvpa", "workload"])
 def test_progress_counts_while_hvpas_wait_for_their_turn(kind: str) -> None:
     cluster, (resource, document) = local(), OBJECTS[kind]
