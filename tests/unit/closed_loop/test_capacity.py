@@ -169,7 +169,7 @@ def test_a_starving_pod_whose_kubelet_refuses_is_replaced(hook: Callable[[Hook],
         if pod is None or not pod.containers[0].running or pod.resources["app"].requests["memory"] > GIB:
             return
         killed.append(now)
-        pod.kill(pod.containers[0], now)
+        pod.end(pod.containers[0], now, of_heap=False)
         if workload.on_oom is not None:
             workload.on_oom(pod, pod.containers[0], now)
         workload._react(now)
@@ -331,7 +331,7 @@ def runs_out_of_memory(workload: SimWorkload, now: float) -> None:
     if now < 600 or now % 200 or not workload.pods[2].ready:
         return
     pod = workload.pods[2]
-    pod.kill(pod.containers[0], now)
+    pod.end(pod.containers[0], now, of_heap=False)
     if workload.on_oom is not None:
         workload.on_oom(pod, pod.containers[0], now)
     workload._react(now)
