@@ -180,7 +180,12 @@ async def decisions(page: BrowserPage, cluster: Cluster, load: PodLoad) -> None:
     assert " -> " in message
     why = await page.until("document.querySelector('#why li') && document.getElementById('why').innerText")
     assert re.search(r"^Path: .+", why, re.MULTILINE), why
-    assert re.search(r"^Ready True, \w+: .+", why, re.MULTILINE), why
+    assert re.search(r"^HpaActive True, \w+: .+", why, re.MULTILINE), why
+    assert not re.search("^(Ready|Paused|Contested) ", why, re.MULTILINE), (
+        "at the top of the page, or as usual"
+    )
+    await page.until("document.getElementById('state').textContent.startsWith('Ready is True since ')")
+    await page.until("document.getElementById('state').className === 'state ready'")
 
     begin = dt.datetime.now(dt.UTC) + dt.timedelta(hours=12)
     end = begin + dt.timedelta(hours=1)
