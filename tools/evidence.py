@@ -57,8 +57,8 @@ def _first_screen(kept: Kept) -> str:
         " node).",
     )
     picture = (
-        "![Cost relative to HPA and VPA by kind of workload, and slow seconds after a load jump; the figures are in the text"
-        " below](docs/first-screen.svg)\n\n"
+        "![Cost relative to HPA and VPA by kind of workload, and slow seconds after a load jump; the figures are in the"
+        " text below](docs/first-screen.svg)\n\n"
     )
     return picture + "".join(map(words.item, texts))
 
