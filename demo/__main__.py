@@ -16,6 +16,7 @@ from demo.options import HELP, OptionError, Options, options
 from demo.real.run import run_on_real_nodes, why_simulated
 from demo.show import Screen, SimulatedShow, conclude, describe_use, go_on, introduce
 from demo.simulated import simulated_cluster
+from hvpa_lab.simulate.engine import quiet
 from localcluster.client.api import ApiError
 from localcluster.controlplane.keeper import KeeperError
 from localcluster.programs.toolchain import BuildError
@@ -49,6 +50,7 @@ def main(argv: list[str]) -> int:
     except OptionError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
+    quiet()  # the simulated operator of the last screen
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup sets this
         signal.signal(signal.SIGHUP, _interrupt)

@@ -20,9 +20,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import yaml
 
 from demo.options import Mode, Options, SizeStrategy
+from demo.outcome import Rivals
 from demo.scenario import Course, Scenario, State
 from demo.snapshot import WIDTH, Snapshot, snapshot
-from demo.verdict import Evidence, Rivals, Write, state_of
+from demo.verdict import Evidence, Write, state_of
 from localcluster.client.audit import Mark, Request
 from localcluster.controlplane.cluster import DAY
 from localcluster.controlplane.controlplane import ControlPlane

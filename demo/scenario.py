@@ -1,6 +1,6 @@
-"""The load of the demo as a function of time, the text for each phase, and the course of an HPA with a VPA under that
-load: computed by the simulator, whose models of both are exact (`hvpa.recommend`), with the settings of the demo's
-control plane."""
+"""The load of the demo as a function of time, the text for each phase, and the course of an HPA with a VPA, or of the
+demo's Hvpa, under that load: computed by the simulator, whose models of HPA and VPA are exact (`hvpa.recommend`), with
+the settings of the demo's control plane."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import yaml
 
 from demo.snapshot import Resources
 from hvpa_lab.simulate.engine import simulate
+from hvpa_lab.simulate.model import ResizeMode
 from hvpa_lab.simulate.scenario.read import load_scenario
 from localcluster.controlplane.flags import AutoscalerSettings
 
@@ -131,10 +132,11 @@ Course = Sequence[tuple[float, State]]
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """`requested`: core-seconds of CPU requests. `short`: core-seconds of usage above the requests, which a full node
-    would not have given. `end`: the last state."""
+    """`requested`: core-seconds of CPU requests. `used`: core-seconds of usage, of which `short` are above the
+    requests: a full node would not have given them. `end`: the last state."""
 
     requested: float
+    used: float
     short: float
     end: State
 
@@ -142,42 +144,60 @@ class Worth:
 def worth(course: Course, used: Callable[[float, int], float], seconds: int) -> Worth:
     """The totals of a course from second 0 on; `used` returns the millicores in use at a second by that number of
     pods."""
-    requested = short = 0.0
+    requested = all_used = short = 0.0
     for (begin, state), (end, _) in itertools.pairwise([*course, (float(seconds), course[-1][1])]):
         total = state.replicas * (state.requests.cpu or 0)
         for second in range(max(0, round(begin)), max(0, round(end))):
             requested += total / 1000
+            all_used += used(second, state.replicas) / 1000
             short += max(0.0, used(second, state.replicas) - total) / 1000
-    return Worth(requested, short, course[-1][1])
+    return Worth(requested, all_used, short, course[-1][1])
 
 
-def hpa_beside_vpa(load: Scenario, seconds: int) -> Course:
-    """Replicas and mean requests, second by second, of the demo's Deployment under an HPA (AverageValue, which does not
-    change with the requests) and a VPA (mode Recreate) with the demo's bounds, targets and hold before scaling in."""
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Replicas and mean requests, second by second, and the number of restarted containers and replaced pods."""
+
+    course: Course
+    restarts: int
+
+
+def hpa_beside_vpa(load: Scenario, seconds: int) -> Simulated:
+    """The demo's Deployment under an HPA (AverageValue, which does not change with the requests) and a VPA (mode
+    InPlaceOrRecreate) with the demo's bounds, targets and hold before scaling in."""
+    return _simulated(load, seconds, _hpa_and_vpa(), "InPlace")
+
+
+def hvpa_alone(load: Scenario, seconds: int, manifest: Json) -> Simulated:
+    """The demo's Deployment under this Hvpa."""
+    replaces = manifest["spec"].get("updateStrategy", {}).get("type") == "Rollout"
+    own = {**manifest, "metadata": {"name": manifest["metadata"]["name"]}}
+    return _simulated(load, seconds, {"name": "Hvpa", "hvpa": own}, "Recreate" if replaces else "InPlace")
+
+
+def _simulated(load: Scenario, seconds: int, policy: Json, resize: ResizeMode) -> Simulated:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "scenario.yaml"
         begin = WARM_UP_SECONDS
         rows = [f"{second},{load.cpu(second - begin) / 1000:.4f}" for second in range(begin + seconds + 1)]
         (Path(folder) / "load.csv").write_text("\n".join(["second,cores", *rows]) + "\n")
-        file.write_text(yaml.safe_dump(_scenario(load, begin + seconds)))
+        file.write_text(yaml.safe_dump(_scenario(load, begin + seconds, policy, resize)))
         scenario = load_scenario(file, seed=0)
-    series = simulate(scenario, scenario.policies[0]).series
+    result = simulate(scenario, scenario.policies[0])
+    series = result.series
     cpu, memory = (series.requests["app", resource] for resource in ("cpu", "memory"))
-    return [
+    course = [
         (float(at - begin), State(count, Resources(round(cpu[at]), round(memory[at]))))
         for at, count in enumerate(series.replicas)
     ]
+    return Simulated(course, result.totals.restarts)
 
 
-def _scenario(load: Scenario, seconds: int) -> Json:
+def _scenario(load: Scenario, seconds: int, policy: Json, resize: ResizeMode) -> Json:
     plane = AutoscalerSettings()
     deployment = yaml.safe_load((HERE / "workload.yaml").read_text())["spec"]
-    spec = yaml.safe_load((HERE / "hvpa.yaml").read_text())["spec"]
-    bounds = spec["hpa"]["template"]["spec"]
     container = deployment["template"]["spec"]["containers"][0]
     per_core = (load.high_memory - load.low_memory) / (load.high_cpu - load.low_cpu) * 1000
-    requests = container["resources"]["requests"]
-    hold = int(spec["hpa"]["scaleDown"]["stabilizationDuration"].removesuffix("s"))
     return {
         "name": "demo",
         "duration": f"{seconds}s",
@@ -189,6 +209,7 @@ def _scenario(load: Scenario, seconds: int) -> Json:
             "startUp": "1s",
             "maxSurge": deployment["strategy"]["rollingUpdate"]["maxSurge"],
             "maxUnavailable": 0,
+            "resize": resize,
             "containers": [
                 {
                     "name": "app",
@@ -215,18 +236,30 @@ def _scenario(load: Scenario, seconds: int) -> Json:
                 "memoryAggregationIntervalCount": plane.memory_aggregation_count,
             },
         },
-        "policies": [
-            {
-                "name": "HPA and VPA",
-                "hpa": {
-                    "minReplicas": bounds["minReplicas"],
-                    "maxReplicas": bounds["maxReplicas"],
-                    "metrics": [_metric(name, requests[name]) for name in ("cpu", "memory")],
-                    "behavior": {"scaleDown": {"stabilizationWindowSeconds": hold}},
-                },
-                "vpa": {"resourcePolicy": spec["vpa"]["template"]["spec"]["resourcePolicy"]},
-            }
-        ],
+        "policies": [policy],
+    }
+
+
+def _hpa_and_vpa() -> Json:
+    container = yaml.safe_load((HERE / "workload.yaml").read_text())["spec"]["template"]["spec"][
+        "containers"
+    ][0]
+    requests = container["resources"]["requests"]
+    spec = yaml.safe_load((HERE / "hvpa.yaml").read_text())["spec"]
+    bounds = spec["hpa"]["template"]["spec"]
+    hold = int(spec["hpa"]["scaleDown"]["stabilizationDuration"].removesuffix("s"))
+    return {
+        "name": "HPA and VPA",
+        "hpa": {
+            "minReplicas": bounds["minReplicas"],
+            "maxReplicas": bounds["maxReplicas"],
+            "metrics": [_metric(name, requests[name]) for name in ("cpu", "memory")],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": hold}},
+        },
+        "vpa": {
+            "updatePolicy": {"updateMode": "InPlaceOrRecreate"},
+            "resourcePolicy": spec["vpa"]["template"]["spec"]["resourcePolicy"],
+        },
     }
 
 

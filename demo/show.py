@@ -178,7 +178,7 @@ def introduce(demo_cluster: SimulatedDemo, screen: Screen) -> None:
 
 
 def conclude(verdict: Verdict, screen: Screen) -> None:
-    """Print the summary, and the missing parts."""
+    """Print the summary, the missing parts, and the last screen."""
     screen.report("")
     screen.report("Summary")
     for text in verdict.summary:
@@ -188,6 +188,10 @@ def conclude(verdict: Verdict, screen: Screen) -> None:
         screen.report("Good: scaled out, up, in and down, and back where it began, by the operator alone.")
     for fault in verdict.faults:
         screen.report(f"FAILED: {fault}")
+    if verdict.outcome:
+        screen.report("")
+    for text in verdict.outcome:
+        screen.report(text)
 
 
 def describe_use(demo_cluster: SimulatedDemo, screen: Screen) -> None:

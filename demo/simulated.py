@@ -7,12 +7,14 @@ import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
 
-from demo.demo_cluster import NAME, NAMESPACE, DemoCluster, Report, operator_on
+from demo.demo_cluster import NAME, NAMESPACE, DemoCluster, Report, operator_on, with_sizes
 from demo.options import Options, SizeStrategy
-from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, hpa_beside_vpa, used
+from demo.outcome import Rivals
+from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, hpa_beside_vpa, hvpa_alone, used, worth
 from demo.snapshot import WIDTH, Snapshot
-from demo.verdict import Rivals
 from localcluster.controlplane import keeper
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process
@@ -21,6 +23,7 @@ from localcluster.workloads.load import PodLoad
 
 SECONDS = 300.0
 """Length of the load by default."""
+_HOUR: Final = 3600
 
 
 class SimulatedDemo(DemoCluster[PodLoad]):
@@ -43,7 +46,7 @@ class SimulatedDemo(DemoCluster[PodLoad]):
 
     def begin(self) -> None:
         """Start the clock of the load, from its beginning."""
-        self._rival = self._rival or hpa_beside_vpa(self.scenario, round(self.scenario.seconds))
+        self._rival = self._rival or hpa_beside_vpa(self.scenario, round(self.scenario.seconds)).course
         super().begin()
 
     @property
@@ -53,9 +56,12 @@ class SimulatedDemo(DemoCluster[PodLoad]):
         return passed[-1].replicas * (passed[-1].requests.cpu or 0) if passed else None
 
     def rivals(self) -> Rivals:
-        """The course of an HPA with a VPA until now."""
-        seconds = round(self.elapsed)
-        return Rivals(hpa_beside_vpa(self.scenario, seconds), used(self.scenario), seconds)
+        """The course of an HPA with a VPA until now, and the same load over an hour."""
+        seconds, slow = round(self.elapsed), replace(self.scenario, seconds=float(_HOUR))
+        own = hvpa_alone(slow, _HOUR, with_sizes(self.manifest("hvpa.yaml"), self._sizes))
+        hour = [worth(each.course, used(slow), _HOUR) for each in (own, hpa_beside_vpa(slow, _HOUR))]
+        other = hpa_beside_vpa(self.scenario, seconds)
+        return Rivals(other.course, used(self.scenario), seconds, other.restarts, (hour[0], hour[1]))
 
     def see(self) -> Snapshot:
         """The workload and its recommenders now."""

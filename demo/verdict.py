@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from demo.scenario import Course, State, worth
+from demo.outcome import Rivals, beside_simulated, size
+from demo.scenario import Course, State
 from demo.snapshot import Resources, Snapshot, clock, cpu, memory, resources
 
 Direction = Literal["out", "up", "in", "down"]
@@ -83,16 +84,6 @@ def _patched(state: State, body: Mapping[str, Any]) -> State:
 
 
 @dataclass(frozen=True, slots=True)
-class Rivals:
-    """The course of an HPA with a VPA (`course`), under a load of which a number of pods use `used` millicores at a
-    second, until second `until`."""
-
-    course: Course
-    used: Callable[[float, int], float]
-    until: int
-
-
-@dataclass(frozen=True, slots=True)
 class Evidence:
     """The input of the verdict. `writes` are the writes to the Deployment since it was created, without its status;
     `hpa_writers` and `vpa_writers` are the writers of the recommenders' status. Times are seconds since the load began
@@ -125,6 +116,8 @@ class Verdict:
     steps: tuple[Step, ...]
     faults: tuple[str, ...]
     summary: tuple[str, ...] = field(default=())
+    outcome: tuple[str, ...] = field(default=())
+    """The last screen."""
 
     @property
     def exit_code(self) -> int:
@@ -168,49 +161,9 @@ def judge(evidence: Evidence) -> Verdict:
             faults.append(f"no recommendation was written into the {name}'s status")
         for user in sorted(writers.keys() - {_RECOMMENDERS[name]}):
             faults.append(f"the {name}'s status was also written by {user}: its recommendation is not real")
-    summary = (
-        *_summary(evidence, [state for _, state in course], steps),
-        *_meanwhile(evidence.rivals, course, evidence.fall),
-    )
-    return Verdict(tuple(steps), tuple(faults), summary)
-
-
-def _meanwhile(rivals: Rivals | None, course: Course, fall: float) -> Iterable[str]:
-    """The workload's course compared with the course of an HPA and a VPA."""
-    if rivals is None:
-        return
-    yield ""
-    yield "The same load under an HPA (AverageValue) beside a VPA (Recreate), simulated with exact models of both, the"
-    yield "same bounds, targets and hold before scaling in. Usage above the requests is what a full node can't give."
-    yield f"{'':<13}{'CPU requested':>16}{'usage above requests':>23}    at the end"
-    for name, each_course in (("this Hvpa", course), ("HPA and VPA", rivals.course)):
-        total = worth(each_course, rivals.used, rivals.until)
-        amounts = f"{total.requested:>9.0f} core-s{total.short:>16.0f} core-s"
-        yield f"{name:<13}{amounts}    {size(total.end)}"
-    yield from _compared(rivals, course, min(round(fall), rivals.until))
-
-
-def _compared(rivals: Rivals, course: Course, fall: int) -> Iterable[str]:
-    """The difference between the two sums of requests, and the effects that so short a run can't show."""
-
-    def requested(until: int) -> tuple[float, float]:
-        own, other = (
-            worth(each_course, rivals.used, until).requested for each_course in (course, rivals.course)
-        )
-        return own, other
-
-    (own, other), (own_before, other_before) = requested(rivals.until), requested(fall)
-    difference, later = round(own - other), round(own - other - own_before + other_before)
-    percent = f" ({difference / other:+.0%})" if other else ""
-    yield f"Difference in CPU requested, this Hvpa less HPA and VPA: {difference:+} core-s{percent},"
-    yield f"of which {later:+} core-s came after the load began to fall. Pods that grew keep their size for a while"
-    yield "after a step (spec.vpa.scaleDown of demo/hvpa.yaml), which is much of a run of minutes and little of a day:"
-    yield 'this is no measure of cost. Cost over weeks: docs/joint-scaling.md, "What it costs, measured".'
-
-
-def size(state: State) -> str:
-    """`2 × 250m, 192Mi`: replicas, and the requests of each."""
-    return f"{state.replicas} × {cpu(state.requests.cpu)}, {memory(state.requests.memory)}"
+    summary = _summary(evidence, [state for _, state in course], steps)
+    outcome = beside_simulated(course, evidence.restarts, evidence.rivals) if evidence.rivals else ()
+    return Verdict(tuple(steps), tuple(faults), tuple(summary), tuple(outcome))
 
 
 def _why_not(direction: Direction, evidence: Evidence) -> str:

@@ -7,14 +7,15 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from benchmarks import fast
+from benchmarks import fast, first_screen
 from benchmarks.joint import words
 from benchmarks.joint.jumps import table
 from benchmarks.joint.kept import Kept, read, read_jumps
 from benchmarks.joint.plot import draw
 from benchmarks.joint.report import RESIZES, beside, by_load, kinds, markdown, of_kind, others, parts, summary
+from benchmarks.node.jumps import BOTH, FAST, GOAL, HVPA
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _COLUMNS: Final = {
@@ -30,6 +31,51 @@ _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def page(text: str, kept: Kept) -> str:
     """Return the page with its measured parts replaced. Raises KeyError for a name that PARTS lacks."""
     return _BLOCK.sub(lambda match: f"{match[1]}{PARTS[match[2]](kept)}{match[3]}", text)
+
+
+def _first_screen(kept: Kept) -> str:
+    """The README's picture, and its figures as text."""
+    ranges = []
+    for resize in RESIZES:
+        costs = [beside(of_kind(kept, resize, workload)).cost for workload in _COLUMNS]
+        ranges.append(f"{round(100 * (1 - max(costs)))} to {round(100 * (1 - min(costs)))} % less")
+    arena = arena_costs((ROOT / "docs" / "arena.md").read_text())
+    slow = first_screen.slow()
+    seconds = [
+        [f"{slow[factor, policy].seconds:.0f}" for policy in (HVPA, FAST, BOTH)]
+        for factor in first_screen.FACTORS
+    ]
+    (five, fast_five, both_five), (ten, fast_ten, both_ten) = seconds
+    texts = (
+        f"**Cost**: {ranges[0]} than an HPA and a VPA that leave the same demand unmet, if pods are resized in place,"
+        f" and {ranges[1]} if pods are replaced (simulated loads). [The arena](docs/arena.md) is more reliable, because"
+        f" its workloads are random: {_difference(arena['in place'].cost)} and {_difference(arena['replaced'].cost)},"
+        f" and {arena['all'].worse} of {arena['all'].workloads} workloads got worse.",
+        f"**Users**: after a jump to 5 times the load, requests are slow (P99 above {GOAL:.0f} ms) for {five} seconds,"
+        f" or for {fast_five} with [the fast signal](docs/fast-signal.md); with an HPA and a VPA for {both_five}. After"
+        f" a jump to 10 times the load: {ten}, {fast_ten} and {both_ten} seconds (medians of five runs, on a real"
+        " node).",
+    )
+    picture = (
+        "![Cost relative to HPA and VPA by kind of workload, and slow seconds after a load jump; the figures are in the"
+        " text below](docs/first-screen.svg)\n\n"
+    )
+    return picture + "".join(map(words.item, texts))
+
+
+class Arena(NamedTuple):
+    """A row of the arena: workloads, their cost relative to an HPA and a VPA, and the number that got worse."""
+
+    workloads: int
+    cost: float
+    worse: int
+
+
+def arena_costs(text: str) -> dict[str, Arena]:
+    """Return the rows of the arena's page beside HPA and VPA, without the weights 0 and 100, by their names."""
+    table = text.partition("Beside HPA+VPA, without the weights 0 and 100\n\n")[2].partition("\n\n")[0]
+    rows = [re.split(r" {2,}", line) for line in table.splitlines()[1:]]
+    return {name: Arena(int(count), float(cost), int(worse)) for name, count, cost, _, worse, *_ in rows}
 
 
 def _headline(kept: Kept) -> str:
@@ -67,6 +113,7 @@ def _difference(ratio: float) -> str:
 
 
 PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
+    "first_screen": _first_screen,
     "headline": _headline,
     "provenance": words.provenance,
     "summary": summary,
@@ -88,13 +135,16 @@ PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
 
 
 PAGES: Final = ("README.md", "docs/joint-scaling.md", "docs/fast-signal.md")
-PLOT: Final = "docs/joint-scaling-cost.svg"
+PLOTS: Final[Mapping[str, Callable[[Kept], str]]] = {
+    "docs/joint-scaling-cost.svg": draw,
+    "docs/first-screen.svg": first_screen.draw,
+}
 
 
 def main(name: str) -> None:
     """Print the file of this name."""
     kept = read()
-    sys.stdout.write(draw(kept) if name == PLOT else page((ROOT / name).read_text(), kept))
+    sys.stdout.write(PLOTS[name](kept) if name in PLOTS else page((ROOT / name).read_text(), kept))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,10 @@ GENERATED = {
     "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),
     "README.md": ("-m", "tools.evidence", "README.md"),
     "docs/fast-signal.md": ("-m", "tools.evidence", "docs/fast-signal.md"),
-    "docs/joint-scaling-cost.svg": ("-m", "tools.evidence", "docs/joint-scaling-cost.svg"),
+    **{
+        f"docs/{picture}.svg": ("-m", "tools.evidence", f"docs/{picture}.svg")
+        for picture in ("joint-scaling-cost", "first-screen")
+    },
     **dict.fromkeys(
         ("config/monitoring/dashboard.json", "charts/hvpa/dashboards/hvpa.json"), ("-m", "tools.dashboard")
     ),

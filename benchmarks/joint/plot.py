@@ -42,8 +42,13 @@ def draw(kept: Kept) -> str:
             _panel(panel, of_kind(kept, resize, workload), f"{NAMES[workload]},\n{RESIZES[resize]}")
         figure.supxlabel("unmet demand beside HPA and VPA with their default headroom (1: as much)")
         figure.supylabel("cost beside theirs")
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None})
+        return svg(figure)
+
+
+def svg(figure: Figure) -> str:
+    """Return the figure as SVG without a date."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
     return out.getvalue()
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from demo.outcome import Row, compared, lines
 from demo.scenario import Phase
 from demo.snapshot import clock
 from localcluster.workloads.traffic import Answers, is_slow, milliseconds, together
@@ -68,6 +69,32 @@ def figures(run: Run, begin: float, end: float) -> Figures:
         cpu=cpu,
         memory=memory,
     )
+
+
+def outcome(own: Run, other: Run | None, end: float) -> Iterable[str]:
+    """The last screen: both runs until a second; only the Hvpa's if HPA and VPA did not run."""
+    mine, theirs = figures(own, 0, end), figures(other, 0, end) if other else None
+
+    def row(name: str, text: Callable[[Figures], str], amount: Callable[[Figures], float]) -> Row:
+        if theirs is None:
+            return Row(name, text(mine), "not run")
+        return Row(name, text(mine), text(theirs), compared(amount(mine), amount(theirs)))
+
+    yield from lines(
+        [
+            row(
+                f"seconds with a P99 above {GOAL:.0f} ms", lambda run: f"{run.above} s", lambda run: run.above
+            ),
+            row("failed requests", lambda run: f"{run.failed} of {run.sent}", lambda run: run.failed),
+            row("P99", lambda run: milliseconds(run.slow), lambda run: run.slow or 0),
+            Row("restarts", str(own.restarts), str(other.restarts) if other else "not run"),
+            row("CPU requested", lambda run: f"{run.cpu:.0f} core-s", lambda run: run.cpu),
+            row("memory requested", lambda run: f"{run.memory:.0f} GiB-s", lambda run: run.memory),
+        ]
+    )
+    if theirs:
+        yield f"  {_service(mine, theirs)}"
+    yield "A run of minutes is mostly the way up and down. Weeks of other loads: the picture at the top of README.md."
 
 
 def back(run: Run) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from demo.demo_cluster import NAME, operator_on
 from demo.options import Options
 from demo.real.cluster import RealCluster, RivalCluster, real_plane
-from demo.real.comparison import GOAL, Run, table
+from demo.real.comparison import GOAL, Run, outcome, table
 from demo.real.show import RealShow, RivalShow, introduce
 from demo.scenario import Scenario
 from demo.show import Screen, conclude
@@ -62,6 +62,7 @@ def run_on_real_nodes(chosen: Options, screen: Screen) -> int:
             length, result = own.elapsed, own.result("this Hvpa")
         verdict = replace(verdict, faults=(*verdict.faults, *faults(result, show.grown, scenario)))
         comparison: list[str] = []
+        other: Run | None = None
         for fault in verdict.faults:  # known, whatever becomes of the comparison
             screen.report(f"FAILED: {fault}")
         if chosen.compares:
@@ -69,7 +70,8 @@ def run_on_real_nodes(chosen: Options, screen: Screen) -> int:
             rivals = RivalCluster(plane, operator, user, scenario, chosen.sizes)
             other = _run_of_rivals(rivals, screen, length)
             comparison = list(table(result, other, scenario.phases, length))
-        conclude(with_more(verdict, comparison), screen)
+        last_screen = tuple(outcome(result, other, length))
+        conclude(replace(with_more(verdict, comparison), outcome=last_screen), screen)
     return verdict.exit_code
 
 

@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--lease-duration", type=_positive, default=15, metavar="SECONDS", help="default: 15")
     for flag, address in (("--metrics-bind-address", ":9569"), ("--health-probe-bind-address", ":8081")):
         add(flag, type=_address, default=address, metavar="ADDRESS", help=f"default {address}; 0: none")
-    secure = "metrics over HTTPS, for bearer tokens that a TokenReview accepts and that may `get` /metrics"
+    secure = "metrics over HTTPS, for clients whose bearer token has the right to `get` /metrics"
     add("--metrics-secure", action="store_true", help=secure)
     certificate = "folder with tls.crt and tls.key for --metrics-secure; reloaded when replaced"
     add("--metrics-cert-dir", metavar="DIR", help=certificate)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from hvpa.api.hvpa.progress import RecommendedContainer
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import BlockedScaling, HvpaStatus, StatusCondition
 from hvpa.api.values.timestamp import readable_timestamp
@@ -116,9 +117,21 @@ def row(hvpa: HvpaObject) -> Json:
         "remedy": remedy(why.reason, hvpa.metadata, spec) if state == "attention" else None,
         "replicas": status.replicas,
         "desired": None if desired is None else desired.replicas,
+        "size": None if desired is None else _size(desired.containers),
         "held": _held(status),
         "resized": None if status.actuation is None else status.actuation.resized or None,
     }
+
+
+def _size(containers: Sequence[RecommendedContainer]) -> str | None:
+    """The requests of the containers that HVPA sizes: `cpu 432m, memory 240Mi`; with names if there are several."""
+    texts = [
+        f"{f'{container.name}: ' if len(containers) > 1 else ''}"
+        + ", ".join(f"{resource} {amount}" for resource, amount in container.requests.items())
+        for container in containers
+        if container.requests
+    ]
+    return "; ".join(texts) or None
 
 
 def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:

@@ -162,6 +162,7 @@ def _written(result: InitResult) -> list[str]:
         f"Written: {folder / MANIFEST}, {folder / SCENARIO}",
         f"Next: hvpa simulate {folder / SCENARIO} --html page.html; hvpa validate -f {folder / MANIFEST}",
         *([f"Before you apply it: {', and '.join(first)}."] if first else []),
+        "Or watch it first: with `mode: Recommend` in its spec, it shows its decisions and changes nothing.",
     ]
 
 

@@ -17,7 +17,7 @@ from hvpa.api.hvpa.intervals import ScalingInterval
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import Blend, HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.kinds import KINDS, kind_key
+from hvpa.api.objects.kinds import KINDS, is_custom, kind_key
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.core.model import LAST_APPLIED, Objects
 from hvpa.core.workload.pod_owner import by_owner
@@ -302,6 +302,8 @@ def draft(workload: Workload, hpa: str | None, vpa: str | None, blend: Blend, vp
     target = {"apiVersion": workload.api_version, "kind": workload.kind, "name": meta.name}
     spec: dict[str, Any] = {"mode": "Recommend", "blend": blend, "targetRef": target}
     spec |= {kind: {"name": name} for kind, name in (("hpa", hpa), ("vpa", vpa)) if name is not None}
+    if is_custom(workload.api_version, workload.kind):
+        spec["updateStrategy"] = {"type": "InPlace"}  # HVPA does not change their pod templates
     if hpa is not None and vpa is not None:
         # A fraction: as a percentage, a weight of 1 would be read as the fraction 1.
         spec["weightBasedScalingIntervals"] = [{"vpaWeight": vpa_weight / 100}]

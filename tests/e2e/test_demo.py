@@ -136,12 +136,16 @@ def test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began(de
     assert re.search(r"restarts +none$", text, re.M)
     assert re.search(r"HPA's status +written \d+ times by \S+:horizontal-pod-autoscaler$", text, re.M)
     assert re.search(r"VPA's status +written \d+ times by vpa-recommender$", text, re.M)
-    end = re.search(r"this Hvpa +\d+ core-s +\d+ core-s +2 × (\d+)m, (\d+)Mi$", text, re.M)
+    last_screen = text.partition("What users felt, and what it cost")[2]
+    end = re.search(r"at the end +2 × (\d+)m, (\d+)Mi +\d × \d+m, \d+Mi$", last_screen, re.M)
     assert end, text
     cpu, memory = map(int, end.groups())
     assert 250 <= cpu <= 275, "within a tenth of the beginning"
     assert 192 <= memory <= 211
-    assert re.search(r"HPA and VPA +\d+ core-s +[1-9]\d* core-s +\d × \d+m, \d+Mi$", text, re.M)
+    unserved = r"CPU not served on a full node +\d+ core-s \(\S+ %\) +[1-9]\d* core-s \(\S+ %\)"
+    assert re.search(unserved, last_screen), text
+    assert re.search(r"restarts +0 +\d+$", last_screen, re.M), text
+    assert re.search(r"CPU requested +\d+ core-s +\d+ core-s", last_screen.partition("over an hour")[2]), text
     assert max(map(len, text.splitlines())) <= 130
     await_end_of(children)
 

@@ -96,7 +96,8 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(verb=verb)
     add("names", nargs="*", metavar="NAME", help=f"Hvpas to {verb}")
     add("--all", action="store_true", help="all Hvpas of the namespace")
-    add("-A", "--all-namespaces", action="store_true", help="with --all: Hvpas of all namespaces")
+    add("-l", "--selector", help="Hvpas of the namespace with these labels (as in kubectl)")
+    add("-A", "--all-namespaces", action="store_true", help="with --all or -l: Hvpas of all namespaces")
     add("-n", "--namespace", help="the Hvpas' namespace (default: the kubeconfig's)")
     add_cluster(add)
 
@@ -107,10 +108,10 @@ def change_selected(args: argparse.Namespace, decider: Callable[[Reader], Any]) 
 
     Raises CommandError.
     """
-    if bool(args.names) == args.all:
-        raise UsageError("name Hvpas, or use --all")
-    if args.all_namespaces and not args.all:
-        raise UsageError("--all-namespaces requires --all")
+    if bool(args.names) + args.all + (args.selector is not None) != 1:
+        raise UsageError("name Hvpas, or use --all or --selector")
+    if args.all_namespaces and args.names:
+        raise UsageError("--all-namespaces requires --all or --selector")
     if args.all_namespaces and args.namespace is not None:
         raise UsageError("use either --namespace or --all-namespaces, not both")
 
@@ -127,11 +128,11 @@ async def _change_all(reader: Reader, args: argparse.Namespace, decide: Decide) 
     """Change all; returns the names of the Hvpas that could not be changed."""
     failed: list[str] = []
     hvpas = [WrittenHvpa(HvpaMeta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
-    if args.all:
-        hvpas = await _listed(reader, None if args.all_namespaces else reader.namespace)
+    if not args.names:
+        hvpas = await _listed(reader, None if args.all_namespaces else reader.namespace, args.selector)
     for hvpa in hvpas:
         try:
-            await change_hvpa(reader, hvpa, decide, known=args.all)
+            await change_hvpa(reader, hvpa, decide, known=not args.names)
         except ApiError as error:
             if is_of_the_server(error):
                 raise
@@ -140,15 +141,18 @@ async def _change_all(reader: Reader, args: argparse.Namespace, decide: Decide) 
             print(f"{hvpa}: {plain_line(why)}", file=sys.stderr)
             failed.append(f"{hvpa.metadata.namespace}/{hvpa.metadata.name}")
     if not hvpas:
-        print("There are no Hvpas.")
+        print("There are no Hvpas." if args.selector is None else "There are no Hvpas with these labels.")
     return failed
 
 
-async def _listed(reader: Reader, namespace: str | None) -> list[WrittenHvpa]:
+async def _listed(reader: Reader, namespace: str | None, selector: str | None) -> list[WrittenHvpa]:
     hvpas: list[WrittenHvpa] = []
+    query = {} if selector is None else {"labelSelector": selector}
     try:
         path = HVPAS.path(namespace)
-        await read_list(reader.transport, path, lambda page: hvpas.extend(map(_decode, page.items or ())))
+        await read_list(
+            reader.transport, path, lambda page: hvpas.extend(map(_decode, page.items or ())), query
+        )
     except ApiError as error:
         if error.status == 404:
             raise CommandError(await reader.why_no_hvpas()) from error

@@ -381,5 +381,5 @@ def _unusable(hpa: Hpa, clock: Clock) -> Finding | None:
     why = active.message or "the HPA is not active"
     gets_none = reason.startswith("FailedGet") and reason.endswith("Metric")
     if gets_none and clock.held_until(active.last_transition_time, METRICS_AWAITED) is not None:
-        return Finding("NoMetrics", f"for less than a minute, {reason}: {why}")
+        return Finding("NoMetrics", f"no metrics for less than a minute ({reason}: {why})")
     return Finding(reason, why)

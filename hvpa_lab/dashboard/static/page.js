@@ -6,6 +6,15 @@ const MOST_SAMPLES = 1440, MOST_ROWS = 500;
 const STATES = ["attention", "unknown", "starting", "paused", "ready"];
 const say = (text) => { $("problem").hidden = !text; $("problem").textContent = text ?? ""; };
 const utc = (text) => text ? text.replace("T", " ") : "–";
+
+// A time as its distance from now, which is updated; the time itself shows where the mouse rests, and to screen readers.
+const distance = (text) => {
+  const seconds = (Date.now() - Date.parse(text)) / 1000, size = Math.abs(seconds);
+  const [unit, name] = size < 90 ? [1, "s"] : size < 5400 ? [60, "min"] : size < 129600 ? [3600, "h"] : [86400, "d"];
+  return seconds < 0 ? `in ${Math.round(size / unit)} ${name}` : `${Math.round(size / unit)} ${name} ago`;
+};
+const when = (text) => text ? el("time", { dateTime: text, title: utc(text) }, distance(text)) : "–";
+setInterval(() => document.querySelectorAll("time").forEach((one) => { one.textContent = distance(one.dateTime); }), 10000);
 let stop = new AbortController();
 
 // --- the server ---------------------------------------------------------------------------------------------------
@@ -78,11 +87,11 @@ const COLUMNS = [
   ["Name", (one) => one.name, (one) => el("a", { href: `#/${one.namespace}/${one.name}` }, one.name)],
   ["Target", (one) => one.target ?? "", (one) => one.target],
   ["Blend", (one) => one.blend ?? "", (one) => one.blend && `${one.blend}, ${one.updateStrategy}${one.mode === "Apply" ? "" : `, ${one.mode}`}`],
-  ["Replicas", (one) => one.replicas ?? -1, (one) => `${one.replicas ?? "–"}${one.desired !== null && one.desired !== one.replicas ? ` → ${one.desired}` : ""}`],
+  ["Replicas and size", (one) => one.replicas ?? -1, (one) => `${one.replicas ?? "–"}${one.desired !== null && one.desired !== one.replicas ? ` → ${one.desired}` : ""}${one.size ? ` × ${one.size}` : ""}`],
   ["Resized", (one) => one.resized ?? "", (one) => one.resized],
   ["Held back by", (one) => one.held.join(), (one) => one.held.join(", ")],
   ["Reason", (one) => one.reason, (one) => `${one.reason}: ${one.message}${one.remedy ? ` (${one.remedy}.)` : ""}`],
-  ["Since", (one) => one.since ?? "", (one) => utc(one.since)],
+  ["Since", (one) => one.since ?? "", (one) => when(one.since)],
 ];
 const hvpas = new Map();
 const sorted = { column: 0, up: true };
@@ -134,7 +143,21 @@ function arrange() {
     else cell.removeAttribute("aria-sort");
   });
   const bad = [...hvpas.values()].filter((one) => one.state === "attention").length;
+  showCauses();
   filters.elements.count.textContent = `${shown.length} of ${hvpas.size} shown${fitting.length > shown.length ? `, ${fitting.length} match the filter` : ""}; attention: ${bad}`;
+}
+
+// The causes of attention that several Hvpas share: a button for each, which filters by it.
+function showCauses() {
+  const causes = new Map();
+  for (const one of hvpas.values()) if (one.state === "attention") causes.set(one.reason, [...causes.get(one.reason) ?? [], one]);
+  const shared = [...causes].filter(([, ones]) => ones.length > 1).sort(([, a], [, b]) => b.length - a.length);
+  const key = JSON.stringify(shared.map(([reason, ones]) => [reason, ones.length, ones[0].remedy]));
+  if ($("causes").dataset.key === key) return;
+  $("causes").dataset.key = key;
+  $("causes").replaceChildren(...shared.map(([reason, ones]) => el("li", {},
+    el("button", { type: "button", onclick: () => { filters.elements.text.value = reason, filters.elements.state.value = "attention", arrange(); } },
+      `${ones.length} × ${reason}`), ones[0].remedy ? ` ${ones[0].remedy}.` : "")));
 }
 
 // --- one Hvpa -----------------------------------------------------------------------------------------------------
@@ -207,6 +230,7 @@ function showStatus(status) {
   const operator = status.operator ?? { state: "alive" }, since = operator.since ? ` since ${utc(operator.since)}` : "";
   const silence = { silent: `The operator is silent${since}: nothing is scaled until it is back.`,
     unknown: `Can't tell whether the operator is alive: ${operator.why}.` }[operator.state];
+  $("state").className = `state ${silence || ready?.status !== "True" ? "attention" : status.mode === "Paused" ? "paused" : "ready"}`;
   $("state").textContent = [silence, ready && `Ready is ${ready.status} since ${utc(ready.lastTransitionTime)}. ${ready.reason}: ${ready.message}`, ...status.notes].filter(Boolean).join(" – ");
   const facts = { Target: status.target, Mode: status.mode, "Update strategy": status.updateStrategy,
     Replicas: `${replicas.current ?? "–"}, ${replicas.ready ?? "–"} ready, ${replicas.desired ?? "–"} desired`,
@@ -223,7 +247,9 @@ function showStatus(status) {
 
 function showWhy(explain) {
   const because = explain.path ? [`Path: ${explain.path.because}`] : [];
-  const conditions = explain.conditions.map((one) => `${one.type} ${one.status}, ${one.reason}: ${one.message}`);
+  // Ready is at the top of the page, and what is False of these is as usual.
+  const usual = (one) => one.type === "Ready" || one.status === "False" && ["Paused", "Contested", "ScalingBlocked"].includes(one.type);
+  const conditions = explain.conditions.filter((one) => !usual(one)).map((one) => `${one.type} ${one.status}, ${one.reason}: ${one.message}`);
   $("why").replaceChildren(...[...because, ...explain.steps, ...conditions].map((text) => el("li", {}, text)));
 }
 

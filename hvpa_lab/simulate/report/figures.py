@@ -85,7 +85,7 @@ MEMORY: Final = "memory GiB-hours"
 CHANGES: Final = "changes of"
 
 VERDICT: Final[tuple[Figure, ...]] = (
-    Figure(COST, "total", _costs, "requested core-hours and GiB-hours at their prices"),
+    Figure(COST, "total", _costs, "all requested core-hours and GiB-hours, in the currency of their prices"),
     Figure(COST, "diff %", _differences, "difference to the baseline's cost"),
     Figure(
         UNMET,
@@ -106,7 +106,12 @@ VERDICT: Final[tuple[Figure, ...]] = (
     Figure(COVER, "median", _cover_median, "from demand outgrowing ready pods until they cover it"),
     Figure(COVER, "worst", _cover_max, "the slowest rise; ≥: not over when the next began"),
     Figure("pods", "restarts", _count(lambda totals: totals.restarts), "restarts, and pods replaced"),
-    Figure("beaten", "by", _beaten_by, "policies as cheap, with as little unmet demand, or better"),
+    Figure(
+        "beaten",
+        "by",
+        _beaten_by,
+        "numbers of policies that are as cheap and leave as little unmet demand, or better",
+    ),
 )
 """The figures that decide between policies."""
 

@@ -22,6 +22,7 @@ from tools.browser.dashboard_page import BrowserPage, dashboard, opened
 
 NAMES = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[2].textContent)"
 STATES = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[0].textContent)"
+CAUSES = "[...document.querySelectorAll('#causes button')].map((button) => button.textContent)"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?Z")
 PROBLEM = "document.getElementById('problem').textContent"
 CHARTS = "[...document.querySelectorAll('#charts figure')]"
@@ -125,8 +126,12 @@ async def table(page: BrowserPage, cluster: Cluster, namespace: str) -> None:
     await page.until(f"{STATES}.join() === 'attention,ready'")
     cluster.api.create(objects.hvpa("later", namespace, vpa=objects.vertical()))
     await page.until(f"{NAMES}.join() === 'later,lost,web'")
+    await page.until(f"{CAUSES}.join() === '2 × TargetNotFound'")
+    await page.tab.evaluate("document.querySelector('#causes button').click()")
+    await page.until(f"{NAMES}.join() === 'later,lost'")
+    await page.tab.evaluate("document.querySelector('#all form').reset()")
     cluster.api.delete("Hvpa", "later", namespace)
-    await page.until(f"{NAMES}.length === 2")
+    await page.until(f"{NAMES}.length === 2 && {CAUSES}.length === 0")
     assert await page.tab.evaluate(LABELLED) == []
     await is_legible(page)
 
@@ -175,7 +180,12 @@ async def decisions(page: BrowserPage, cluster: Cluster, load: PodLoad) -> None:
     assert " -> " in message
     why = await page.until("document.querySelector('#why li') && document.getElementById('why').innerText")
     assert re.search(r"^Path: .+", why, re.MULTILINE), why
-    assert re.search(r"^Ready True, \w+: .+", why, re.MULTILINE), why
+    assert re.search(r"^HpaActive True, \w+: .+", why, re.MULTILINE), why
+    assert not re.search("^(Ready|Paused|Contested) ", why, re.MULTILINE), (
+        "at the top of the page, or as usual"
+    )
+    await page.until("document.getElementById('state').textContent.startsWith('Ready is True since ')")
+    await page.until("document.getElementById('state').className === 'state ready'")
 
     begin = dt.datetime.now(dt.UTC) + dt.timedelta(hours=12)
     end = begin + dt.timedelta(hours=1)

@@ -1,14 +1,17 @@
-"""The demo's load and its manifests, what an HPA beside a VPA would have had under it, and what a course is worth."""
+"""The demo's load and its manifests, the course of an HPA beside a VPA and of the Hvpa under it, and what a course is
+worth."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from demo import demo_cluster
-from demo.scenario import BASE_MEMORY, Scenario, State, hpa_beside_vpa, used, worth
+from demo.options import SizeStrategy
+from demo.scenario import BASE_MEMORY, Scenario, State, hpa_beside_vpa, hvpa_alone, used, worth
 from demo.snapshot import Resources
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.api.values.quantity import parse_memory
@@ -16,9 +19,9 @@ from hvpa.api.values.quantity import parse_memory
 DEMO = Path(demo_cluster.__file__).parent
 
 
-def load_yaml(name: str) -> dict[str, object]:
+def load_yaml(name: str) -> dict[str, Any]:
     """One of the demo's manifests."""
-    document: dict[str, object] = yaml.safe_load((DEMO / name).read_text())
+    document: dict[str, Any] = yaml.safe_load((DEMO / name).read_text())
     return document
 
 
@@ -63,7 +66,7 @@ LOAD = Scenario()
 
 
 def test_an_hpa_beside_a_vpa_follows_the_load() -> None:
-    course = hpa_beside_vpa(LOAD, 360)
+    course = hpa_beside_vpa(LOAD, 360).course
     first, last = course[0], course[-1]
     assert (first[0], last[0]) == (-60, 359)
     assert (first[1].replicas, first[1].requests.cpu) == (2, 250)
@@ -75,6 +78,15 @@ def test_an_hpa_beside_a_vpa_follows_the_load() -> None:
     assert outcome.short > 0
 
 
+@pytest.mark.parametrize("sizes", ["InPlaceOrRollout", "Rollout"])
+def test_the_hvpa_follows_the_load_and_restarts_pods_only_if_it_replaces_them(sizes: SizeStrategy) -> None:
+    simulated = hvpa_alone(LOAD, 360, demo_cluster.with_sizes(load_yaml("hvpa.yaml"), sizes))
+    first, last = simulated.course[0][1], simulated.course[-1][1]
+    assert max(state.replicas for _, state in simulated.course) > first.replicas
+    assert last.is_as(first)
+    assert bool(simulated.restarts) == (sizes == "Rollout")
+
+
 def test_a_course_is_worth_what_it_requests_and_what_is_used_above_it() -> None:
     """2 × 250m for 10 s, then 4 × 250m for 5 s; 800m are used: 300m of them above the requests for 10 s."""
     course = [
@@ -82,7 +94,7 @@ def test_a_course_is_worth_what_it_requests_and_what_is_used_above_it() -> None:
         (10.0, State(4, Resources(250, 1))),
     ]
     outcome = worth(course, lambda second, pods: 800.0, 15)
-    assert (outcome.requested, outcome.short) == pytest.approx((10.0, 3.0))
+    assert (outcome.requested, outcome.used, outcome.short) == pytest.approx((10.0, 12.0, 3.0))
     assert outcome.end.replicas == 4
 
 

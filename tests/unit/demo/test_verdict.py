@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from demo.outcome import Rivals
 from demo.scenario import State
 from demo.snapshot import Held, Resources, Snapshot
-from demo.verdict import Evidence, Rivals, Step, Write, changes, judge, missing
+from demo.verdict import Evidence, Step, Write, changes, judge, missing
 
 MIB = 2**20
 OPERATOR = "system:serviceaccount:hvpa-system:hvpa"
@@ -57,19 +58,14 @@ def test_all_four_directions_by_the_operator_alone_are_good() -> None:
     assert [step.direction for step in verdict.steps] == ["out", "up", "in", "down", "in", "down"]
 
 
-def test_what_an_hpa_and_a_vpa_would_have_had_stands_beside_it() -> None:
-    """The load is one core; 20 s of 400m, 10 s of 800m, 80 s of 1600m, 20 s of 900m, 20 s of 400m."""
-    rival = [(-60.0, State(2, Resources(250, 128 * MIB))), (0.0, State(3, Resources(250, 128 * MIB)))]
-    rivals = Rivals(rival, lambda second, pods: 1000.0, 150)
-    summary = "\n".join(judge(replace(GOOD, rivals=rivals)).summary)
-    for text in (
-        "this Hvpa          170 core-s              28 core-s    2 × 200m, 192Mi",
-        "HPA and VPA        112 core-s              38 core-s    3 × 250m, 128Mi",
-        "this Hvpa less HPA and VPA: +58 core-s (+52%),",
-        "of which -29 core-s came after the load began to fall.",
-    ):
-        assert text in summary
-    assert "HPA and VPA" not in "\n".join(judge(GOOD).summary)
+def test_the_last_screen_has_what_an_hpa_and_a_vpa_would_have_had() -> None:
+    rival = [(0.0, State(3, Resources(250, 128 * MIB)))]
+    outcome = judge(replace(GOOD, rivals=Rivals(rival, lambda second, pods: 1000.0, 150))).outcome
+    assert any(
+        line.split() == ["CPU", "requested", "170", "core-s", "112", "core-s", "51", "%", "more"]
+        for line in outcome
+    )
+    assert judge(GOOD).outcome == ()
 
 
 def test_the_summary_reports_ranges_counts_and_writers() -> None:

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from benchmarks import first_screen
 from benchmarks.joint import kept as joint_kept
 from benchmarks.joint import words
 from benchmarks.joint.jumps import in_place_beside_hpa
-from benchmarks.joint.plot import draw
 from tools import evidence
 
 ROOT = Path(__file__).resolve().parents[3]
 KEPT = joint_kept.read()
 FAST = ["fast_costs", "fast_jumps"]
 PARTS = {
-    "README.md": ["headline"],
-    "docs/joint-scaling.md": sorted(evidence.PARTS.keys() - {"headline", *FAST}),
+    "README.md": ["first_screen", "headline"],
+    "docs/joint-scaling.md": sorted(evidence.PARTS.keys() - {"first_screen", "headline", *FAST}),
     "docs/fast-signal.md": FAST,
 }
 
@@ -31,8 +31,29 @@ def test_a_page_says_what_is_kept(name: str) -> None:
     assert evidence.page(text, KEPT) == text
 
 
-def test_the_plot_shows_what_is_kept() -> None:
-    assert draw(KEPT) == (ROOT / evidence.PLOT).read_text()
+@pytest.mark.parametrize("name", evidence.PLOTS)
+def test_a_plot_shows_what_is_kept(name: str) -> None:
+    assert evidence.PLOTS[name](KEPT) == (ROOT / name).read_text()
+
+
+def test_the_first_screen_has_the_cost_of_the_arena() -> None:
+    text = (ROOT / "docs" / "arena.md").read_text()
+    whole = " ".join(text.split())
+    costs = evidence.arena_costs(text)
+    assert (
+        f"the cost is {costs['in place'].cost:.2f} in place and {costs['replaced'].cost:.2f} replaced"
+        in whole
+    )
+    assert f"In these {costs['all'].workloads} workloads" in whole
+    assert f"and {costs['all'].worse} workloads are worse" in whole
+
+
+def test_the_first_screen_has_the_slow_seconds_of_the_real_node() -> None:
+    """The runs after a jump to 10 times the load, as `docs/fast-signal.md` has them."""
+    slow = first_screen.slow()
+    assert slow[10.0, "HPA and VPA"][:3] == (40, 35, 52)
+    assert slow[10.0, "HPA and VPA"].failed == pytest.approx(22.3, abs=0.1)
+    assert "10 times the load: 40, 24 and 40 seconds" in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_another_result_changes_the_pages() -> None:

@@ -138,7 +138,7 @@ def test_a_new_approval_replaces_the_former(live: Live, api: Api) -> None:
         (("web", "--until", "9999d"), "must be more than 0, and at most 90d"),
         (("web", "--until", "soon"), "is not a duration"),
         (("web", "--revoke", "--up-only"), "use either --revoke or --up-only, not both"),
-        ((), "name Hvpas, or use --all"),
+        ((), "name Hvpas, or use --all or --selector"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_an_error(

@@ -69,6 +69,16 @@ def test_all_of_a_namespace_or_of_all(live: Live, api: Api) -> None:
     assert live("resume", "--all", "-n", "empty").out == "There are no Hvpas.\n"
 
 
+def test_hvpas_with_labels_of_a_namespace_or_of_all(live: Live, api: Api) -> None:
+    api.put([hvpa("a", labels={"team": "pay"}), hvpa("b", labels={"team": "web"})])
+    api.put([hvpa("c", labels={"team": "pay"})], "shop")
+    assert live("pause", "-l", "team=pay").out == "Hvpa default/a: paused (its mode was Apply)\n"
+    assert modes(api) == {"a": "Paused", "b": "Apply", "c": "Apply"}
+    assert live("pause", "--selector", "team=pay", "-A").code == 0
+    assert modes(api) == {"a": "Paused", "b": "Apply", "c": "Paused"}
+    assert live("resume", "-l", "team=none").out == "There are no Hvpas with these labels.\n"
+
+
 def test_what_another_client_writes_meanwhile_is_read_anew(live: Live, api: Api) -> None:
     api.put([hvpa()])
     api.refuse["web"] = 409
@@ -140,9 +150,11 @@ def test_a_tool_that_sets_the_mode_too_is_named(
 @pytest.mark.parametrize(
     ("argv", "error"),
     [
-        ([], "name Hvpas, or use --all"),
-        (["web", "--all"], "name Hvpas, or use --all"),
-        (["web", "-A"], "--all-namespaces requires --all"),
+        ([], "name Hvpas, or use --all or --selector"),
+        (["web", "--all"], "name Hvpas, or use --all or --selector"),
+        (["web", "-l", "a=b"], "name Hvpas, or use --all or --selector"),
+        (["--all", "-l", "a=b"], "name Hvpas, or use --all or --selector"),
+        (["web", "-A"], "--all-namespaces requires --all or --selector"),
         (["--all", "-A", "-n", "shop"], "use either --namespace or --all-namespaces, not both"),
     ],
 )

@@ -242,7 +242,7 @@ def test_metrics_are_missing_for_a_minute_before_another_client_has_to_act(
     active = build.condition(decision, "HpaActive")
     assert (active.status, active.reason) == ("False", reported)
     if reported == "NoMetrics":
-        assert active.message == f"for less than a minute, {reason}: no metrics"
+        assert active.message == f"no metrics for less than a minute ({reason}: no metrics)"
         assert warnings(decision) == []
         assert decision.recheck_after == dt.timedelta(seconds=60 - seconds), "then it is a warning"
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demo.real.comparison import GOAL, Run, Sample, back, figures, table
+from demo.real.comparison import GOAL, Run, Sample, back, figures, outcome, table
 from demo.scenario import Scenario
 from localcluster.workloads.traffic import Answers
 
@@ -84,3 +84,25 @@ def test_the_service_is_judged_before_the_resources(own: range, other: range, wo
     runs = run("this Hvpa", own, 400), run("HPA and VPA", other, 500)
     text = list(table(*runs, Scenario(seconds=100).phases, 100))
     assert text[text.index("this Hvpa beside HPA and VPA:") + 1].strip().startswith(words)
+
+
+def test_the_last_screen_has_both_runs() -> None:
+    own, other = run("this Hvpa", range(10, 15), 400), run("HPA and VPA", range(10, 20), 500)
+    text = [" ".join(line.split()) for line in outcome(own, other, 100)]
+    assert text[:-1] == [
+        "What users felt, and what it cost this Hvpa HPA and VPA",
+        "seconds with a P99 above 250 ms 5 s 10 s 50 % less",
+        "failed requests 0 of 200 0 of 200",
+        "P99 251 ms 251 ms the same",
+        "restarts 0 0",
+        "CPU requested 40 core-s 50 core-s 20 % less",
+        "memory requested 100 GiB-s 100 GiB-s the same",
+        "about the same service, so the resources compare",
+    ]
+
+
+def test_the_last_screen_has_the_hvpa_alone_if_nothing_else_ran() -> None:
+    text = [" ".join(line.split()) for line in outcome(run("this Hvpa", range(10, 15), 400), None, 100)]
+    assert "seconds with a P99 above 250 ms 5 s not run" in text
+    assert "restarts 0 not run" in text
+    assert not any("service" in line for line in text)

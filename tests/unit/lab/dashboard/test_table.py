@@ -44,6 +44,19 @@ def test_the_update_strategy_is_the_one_that_the_operator_uses() -> None:
     assert made(updateStrategy="Rollout")["updateStrategy"] == "Rollout"
 
 
+def test_the_size_is_the_desired_one_with_names_if_there_are_several_containers() -> None:
+    app = {"name": "app", "requests": {"cpu": "432m", "memory": "240Mi"}}
+    assert made(desired={"replicas": 3, "since": AT, "containers": [app]})["size"] == "cpu 432m, memory 240Mi"
+    two = [app, {"name": "side", "requests": {"cpu": "50m"}}]
+    size = made(desired={"replicas": 3, "since": AT, "containers": two})["size"]
+    assert size == "app: cpu 432m, memory 240Mi; side: cpu 50m"
+    assert made(desired={"replicas": 3, "since": AT})["size"] is None
+    assert (
+        made(desired=None, recommended={"replicas": 3, "containers": [app]})["size"]
+        == "cpu 432m, memory 240Mi"
+    )
+
+
 def test_the_remedy_is_of_the_update_strategy() -> None:
     assert made()["remedy"] == REMEDIES["PodsNotResized, InPlace"]
     assert made("InPlaceOrRollout")["remedy"] == REMEDIES["PodsNotResized"]

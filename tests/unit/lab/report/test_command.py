@@ -199,6 +199,11 @@ def test_workloads_of_all_kinds_are_in_the_table(shell: Shell, shop: list[Doc], 
     assert rows(report)["DaemonSet", "agent"] == (4, 2.0)
     assert rows(report)["Rollout", "canary"] == (3, 1.5)
     assert report["leftOut"] == []
+    (rollout,) = (workload for workload in report["workloads"] if workload["kind"] == "Rollout")
+    assert all(blend["recommended"] is not None for blend in rollout["blends"].values()), (
+        "its pods are resized"
+    )
+    assert "UnsupportedTarget" not in {risk["reason"] for risk in rollout["risks"]}
 
 
 def test_a_workload_of_a_custom_kind_alone_is_one_without_a_recommender(shell: Shell) -> None:

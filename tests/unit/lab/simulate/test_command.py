@@ -233,6 +233,14 @@ def test_progress_on_a_terminal_waits_a_while(
     assert "simulating" in shell.run("simulate", scenario).err
 
 
+def test_where_no_terminal_is_the_progress_is_lines(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    assert shell.run("simulate", scenario).err.splitlines()[-1] == "simulating: 100%"
+    assert shell.run("simulate", scenario, "--progress", "never").err == ""
+
+
 def test_as_many_processes_as_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert progress.processors() == len(os.sched_getaffinity(0))
