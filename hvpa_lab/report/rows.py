@@ -11,11 +11,11 @@ from typing import Final, Literal, NamedTuple, get_args
 from hvpa.api.hvpa.spec import Blend
 from hvpa.api.objects.read_models import HpaStatusRead, Workload
 from hvpa.api.values.prices import Prices
-from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource, parse_resource
+from hvpa.api.values.quantity import RESOURCES, QuantityError, parse_resource
 from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Decision, Observation, ResourceRequirements
-from hvpa.core.workload.containers import SHARED, amount, present_resources
-from hvpa.recommend.hpa.pods import sidecars
+from hvpa.core.workload.containers import present_resources
+from hvpa.core.workload.pod_level import pod_request
 from hvpa_lab.report.inventory import BlendInput, Inventory, Subject
 from hvpa_lab.report.risks import DAY, Facts, Risk, history_of, risks
 from hvpa_lab.report.surroundings import Surroundings, total
@@ -74,19 +74,9 @@ def size_of(
     """
     if containers is None:
         containers = present_resources(workload.spec.template.spec.containers)
-    pod = Amount(_pod(workload, "cpu", containers), _pod(workload, "memory", containers))
-    return Size(workload.spec.replicas if replicas is None else replicas, pod, containers)
-
-
-def _pod(workload: Workload, resource: Resource, containers: Mapping[str, ResourceRequirements]) -> int:
-    """The requests of a pod. A missing request counts as its limit, as in Kubernetes, or as 0 without a limit."""
     spec = workload.spec.template.spec
-    whole = None if spec.resources is None else amount(spec.resources.requests, resource)
-    if whole is not None and SHARED not in containers:
-        return whole
-    beside = present_resources(tuple(sidecars(spec)))
-    every = (*containers.values(), *beside.values())
-    return sum(container.requests.get(resource, container.limits.get(resource, 0)) for container in every)
+    pod = Amount(pod_request(spec, "cpu", containers), pod_request(spec, "memory", containers))
+    return Size(workload.spec.replicas if replicas is None else replicas, pod, containers)
 
 
 class Option(NamedTuple):
