@@ -174,7 +174,9 @@ def test_the_page_has_the_past(shell: Shell, shop: list[Doc], url: str) -> None:
 
 
 def test_a_namespace_is_queried_alone(shell: Shell, live: Live, api: Api, fake: Fake, url: str) -> None:
-    assert live("report", "--now", NOW, "--prometheus", url).code == 0
+    ran = live("report", "-n", "shop", "--now", NOW, "--prometheus", url)
+    assert (ran.code, ran.err) == (0, "")
+    assert len(fake.asked) == 30
     assert all('namespace="shop"' in form["query"] for form in fake.asked)
 
 
