@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -15,7 +16,7 @@ from yarl import URL
 from hvpa.api.values.text import printable
 from hvpa.cli.errors import ClusterError, CommandError
 from hvpa_lab.simulate.errors import ScenarioError
-from hvpa_lab.simulate.history.answers import PrometheusSeries, series_in
+from hvpa_lab.simulate.history.answers import PrometheusSeries, merged, series_in
 
 RATE: Final = "5m"
 """Window of the CPU rate: it covers four scrapes a minute apart, as Prometheus' documentation recommends."""
@@ -56,15 +57,28 @@ class Server:
         self.url = url
         self._session, self._timeout, self._has_token = session, timeout, has_token
 
-    async def range(
-        self, name: str, query: str, first: float, last: float, step: float
-    ) -> list[PrometheusSeries]:
-        """The series of a range query. Raises CommandError if the answer is an error, ClusterError if there is none."""
-        form = {"query": query, "start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{step:g}"}
-        try:
-            return series_in(name, await self._post("query_range", form, name))
-        except ScenarioError as error:
-            raise CommandError(f"Prometheus at {self.url}: {error}; query: {one_line(query)}") from error
+    async def series(
+        self, queries: Mapping[str, str], spans: Iterable[tuple[float, float]], step: float
+    ) -> dict[str, list[PrometheusSeries]]:
+        """The series of range queries by name, each from the first to the last time of every span: all queries of a
+        span at once. Raises CommandError if an answer is an error, ClusterError if there is none."""
+        chunks: dict[str, list[list[PrometheusSeries]]] = {name: [] for name in queries}
+        for first, last in spans:
+            window = {"start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{step:g}"}
+            bodies = await asyncio.gather(
+                *(
+                    self._post("query_range", {"query": query, **window}, name)
+                    for name, query in queries.items()
+                )
+            )
+            for (name, query), body in zip(queries.items(), bodies, strict=True):
+                try:
+                    chunks[name].append(series_in(name, body))
+                except ScenarioError as error:
+                    raise CommandError(
+                        f"Prometheus at {self.url}: {error}; query: {one_line(query)}"
+                    ) from error
+        return {name: merged(series_lists) for name, series_lists in chunks.items()}
 
     async def missing(self, metrics: Sequence[str], matchers: str, window: Window) -> list[str]:
         """What the server lacks, in words: each metric without series that match, with the labels that it has."""

@@ -16,7 +16,6 @@ from hvpa.api.values.duration import DAY
 from hvpa.cli.errors import CommandError
 from hvpa_lab.prometheus.past import KIND, NAME, NAMESPACE, Past, past_usage
 from hvpa_lab.prometheus.server import CPU, MEMORY, RATE, Server, Window, connected, quoted
-from hvpa_lab.simulate.history.answers import PrometheusSeries, merged
 from hvpa_lab.simulate.load.series import readable_length
 
 DAYS_AT_ONCE: Final = 5
@@ -49,7 +48,7 @@ max by (namespace, pod, container) ({{metric}})
 _CONTAINERS: Final = '{container!="", container!="POD"{also}}'
 _OF_CPU: Final = f"rate({CPU}{_CONTAINERS}[{RATE}])"
 _OF_MEMORY: Final = f"{MEMORY}{_CONTAINERS}"
-_PEAK_OF_MEMORY: Final = f"max_over_time({MEMORY}{_CONTAINERS}[{{step}}s])"
+_PEAK_OF_MEMORY: Final = f"max_over_time({MEMORY}{_CONTAINERS}[{{step}}])"
 """A peak may be shorter than a step."""
 
 
@@ -70,7 +69,8 @@ def expressions(namespace: str | None, step: float) -> dict[str, str]:
         "busiest cpu": f"quantile_over_time({PERCENTILE}, (max by ({by_container}) ({cpu})){{days}})",
         "busiest memory": f"max_over_time((max by ({by_container}) ({peak})){{days}})",
     }
-    values = {"{days}": f"[1d:{step:g}s]", "{step}": f"{step:g}", "{also}": also}
+    length = f"{round(step * 1000)}ms"  # PromQL has no fractions of a unit
+    values = {"{days}": f"[1d:{length}]", "{step}": length, "{also}": also}
     for placeholder, value in values.items():
         queries = {name: query.replace(placeholder, value) for name, query in queries.items()}
     return queries
@@ -86,15 +86,8 @@ def fetch_past(args: argparse.Namespace, namespace: str | None, until: float) ->
 
 async def _fetched(args: argparse.Namespace, namespace: str | None, window: Window, days: int) -> Past:
     queries = expressions(namespace, window.step)
-    chunks: dict[str, list[list[PrometheusSeries]]] = {name: [] for name in queries}
     async with connected(args) as server:
-        for first, last in spans(window.until, days):
-            answers = await asyncio.gather(
-                *(server.range(name, query, first, last, DAY) for name, query in queries.items())
-            )
-            for name, series in zip(queries, answers, strict=True):
-                chunks[name].append(series)
-        usage = past_usage({name: merged(series_lists) for name, series_lists in chunks.items()})
+        usage = past_usage(await server.series(queries, spans(window.until, days), DAY))
         if not usage:
             raise CommandError(await _why_empty(server, namespace, window))
     return Past(args.prometheus, days, usage)

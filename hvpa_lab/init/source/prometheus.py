@@ -24,9 +24,7 @@ from hvpa_lab.simulate.history.answers import (
     LOAD,
     REQUIRED,
     STARTS,
-    PrometheusSeries,
     history_of,
-    merged,
     missing_expressions,
 )
 from hvpa_lab.simulate.history.record import History
@@ -182,18 +180,8 @@ class _History:
 
     async def fetched(self) -> History:
         since, until, step = self._window
-        chunks: dict[str, list[list[PrometheusSeries]]] = {name: [] for name in self._expressions}
         async with connected(self._args) as server:
-            for first, last in spans(until - since, until, step):
-                answers = await asyncio.gather(
-                    *(
-                        server.range(name, query, first, last, step)
-                        for name, query in self._expressions.items()
-                    )
-                )
-                for name, series in zip(self._expressions, answers, strict=True):
-                    chunks[name].append(series)
-            by_name = {name: merged(series_lists) for name, series_lists in chunks.items()}
+            by_name = await server.series(self._expressions, spans(until - since, until, step), step)
             if empty := missing_expressions(by_name):
                 raise CommandError(await self._why_empty(server, empty))
         try:

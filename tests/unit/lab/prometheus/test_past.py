@@ -108,11 +108,11 @@ def test_every_day_is_queried_once(days: int) -> None:
 
 
 def test_a_namespace_restricts_every_metric() -> None:
-    for query in expressions('sh"op', 600.0).values():
+    for query in expressions('sh"op', 1.5).values():
         metrics = query.count("kube_pod_owner{") + query.count("kube_replicaset_owner{")
         metrics += query.count("container_cpu_usage_seconds_total{")
         metrics += query.count("container_memory_working_set_bytes{")
         assert query.count('namespace="sh\\"op"') == metrics >= 4
-        assert "[1d:600s]" in query
+        assert "[1d:1500ms]" in query
         assert not re.search(r"\{[a-z]+\}", query), "all placeholders have a value"
     assert 'namespace="' not in "".join(expressions(None, 600.0).values())
