@@ -1,8 +1,9 @@
 """How long `hvpa report -A` takes for many workloads, from the start of the command to its end.
 
 A small API server on loopback, a process of its own, serves the objects: a fifth of the workloads have an HPA and a
-VPA, two fifths an HPA alone, a fifth a VPA alone, and a fifth neither. It counts the requests for each resource. The
-goal is for processor time, because other load of the machine only adds to the time.
+VPA, two fifths an HPA alone, a fifth a VPA alone, and a fifth neither. It counts the requests for each resource. It
+answers as a Prometheus, too, so the computing time of a real one is missing. The goal is for processor time, because
+other load of the machine only adds to the time.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
     "text": (),
     "by team, JSON": ("--by", "team,namespace", "-o", "json"),
     "CSV and page": ("-o", "csv", "--html", "{page}"),
+    "a month from Prometheus": ("--prometheus", "{server}", "--by", "team,namespace"),
 }
 Object = dict[str, Any]
 
@@ -105,6 +107,27 @@ def _put(found: dict[str, list[Object]], meta: Object, number: int) -> None:
         )
 
 
+def answer(count: int, form: dict[str, list[str]]) -> bytes:
+    """What Prometheus answers: for each workload a value per day."""
+    first, last = (round(float(form[name][0])) for name in ("start", "end"))
+    kinds = {"avg_over_time((count": REPLICAS, "quantile": 0.2, "max": 4e8}
+    size = next((size for start, size in kinds.items() if form["query"][0].startswith(start)), 0.5)
+    values = [[at, str(size)] for at in range(first, last + 1, 86_400)]
+    result = [
+        {
+            "metric": {
+                "namespace": f"ns-{number // PER_NAMESPACE}",
+                "owner_kind": "Deployment",
+                "owner_name": f"app-{number}",
+                "container": "app",
+            },
+            "values": values,
+        }
+        for number in range(count)
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+
+
 def _serve(count: int, pipe: Connection) -> None:
     """Serve the objects until the parent ends; each message is answered with the requests since the last."""
     found, asked = objects(count), Counter[str]()
@@ -124,8 +147,17 @@ def _serve(count: int, pipe: Connection) -> None:
             else:
                 asked[url.path] += 1
                 body = b'{"resources": [{"name": "pods/resize"}]}'
+            self._respond(body)
+
+        def do_POST(self) -> None:
+            self.close_connection = True  # this server has a single thread
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self._respond(answer(count, parse_qs(form)))
+
+        def _respond(self, body: bytes) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
+            self.send_header("Connection", "close" if self.close_connection else "keep-alive")
             self.end_headers()
             self.wfile.write(body)
 
@@ -157,7 +189,8 @@ def _kubeconfig(folder: Path, port: int) -> Path:
 
 def _run(name: str, kubeconfig: Path, folder: Path, pipe: Connection) -> tuple[float, bool]:
     """Processor seconds of a report, and whether it read each resource once."""
-    flags = [flag.format(page=folder / "page.html") for flag in OUTPUTS[name]]
+    server = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+    flags = [flag.format(page=folder / "page.html", server=server) for flag in OUTPUTS[name]]
     command = [sys.executable, "-m", "hvpa", "report", "-A", "--kubeconfig", str(kubeconfig), *flags]
     start, before = time.perf_counter(), _of_children()
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout

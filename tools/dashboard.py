@@ -8,6 +8,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hvpa.api.values.prices import CPU_PRICE, MEMORY_PRICE
+from hvpa_lab.report.rows import HOURS_PER_MONTH
+
 SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 WIDTH: Final = 24
 """Width of Grafana's grid."""
@@ -26,6 +29,8 @@ class Panel:
     about: str = ""
     unit: str = "short"
     kind: str = "timeseries"
+    floor: int | None = 0
+    """Start of the axis; None if values can be negative."""
 
 
 def each(metric: str, more: str = "") -> str:
@@ -83,6 +88,39 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
         Panel("CPU requests", sizes("cpu"), "Of each pod, in cores. Needs --per-object-metrics."),
         Panel("Memory requests", sizes("memory"), "Of each pod. Needs --per-object-metrics.", "bytes"),
     ),
+    "Saved": (
+        Panel(
+            "CPU",
+            {"sum by (part) (hvpa_saved_cpu_cores)": "{{part}}"},
+            "Requests in cores that workloads no longer have since HVPA first changed them: docs/report.md.",
+            floor=None,
+        ),
+        Panel(
+            "Memory",
+            {"sum by (part) (hvpa_saved_memory_bytes)": "{{part}}"},
+            "Requests that workloads no longer have since HVPA first changed them: docs/report.md.",
+            "bytes",
+            floor=None,
+        ),
+        Panel(
+            "Per month at the prices above",
+            {
+                f"{HOURS_PER_MONTH} * (sum by (part) (hvpa_saved_cpu_cores) * $cpu_price"
+                " + sum by (part) (hvpa_saved_memory_bytes) / 2^30 * $memory_price)": "{{part}}"
+            },
+            "If the savings of an instant lasted for a month. Replicas vary with the load: look at whole weeks.",
+            floor=None,
+        ),
+        Panel(
+            "CPU of chosen Hvpas",
+            {
+                f"sum by (namespace, name) (max by (namespace, name, part) "
+                f'(hvpa_saved_request{{{CHOSEN},resource="cpu"}}))': EACH
+            },
+            "In cores. Needs --per-object-metrics.",
+            floor=None,
+        ),
+    ),
     "Operator": (
         Panel(
             "Shards that no replica works on",
@@ -127,6 +165,20 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
 }
 
 
+def text_box(name: str, label: str, value: float) -> dict[str, Any]:
+    """Return a variable whose value the user types."""
+    text = str(value)
+    shown = {"text": text, "value": text}
+    return {
+        "type": "textbox",
+        "name": name,
+        "label": label,
+        "query": text,
+        "current": shown,
+        "options": [shown],
+    }
+
+
 def variable(name: str, label: str, query: str) -> dict[str, Any]:
     """Return a variable that selects from the values of a label."""
     return {
@@ -163,7 +215,7 @@ def panel(content: Panel, x: int, y: int, width: int) -> dict[str, Any]:
         "description": content.about,
         "datasource": SOURCE,
         "gridPos": {"x": x, "y": y, "w": width, "h": HEIGHT},
-        "fieldConfig": {"defaults": {"unit": content.unit, "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": content.unit, "min": content.floor}, "overrides": []},
         "targets": targets,
     }
 
@@ -199,6 +251,8 @@ def dashboard() -> dict[str, Any]:
                     "Hvpa",
                     'label_values({__name__=~"hvpa_(problem|replicas)",namespace=~"$namespace"}, name)',
                 ),
+                text_box("cpu_price", "Price of a core-hour", CPU_PRICE),
+                text_box("memory_price", "Price of a GiB-hour", MEMORY_PRICE),
             ]
         },
         "panels": panels,

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from builders import build
 from hvpa.api.crd import render_crd
-from hvpa.api.hvpa.status import Axes, HvpaStatus, TrustedHistory, VerticalAxis
+from hvpa.api.hvpa.status import Axes, HvpaStatus, OriginalSize, TrustedHistory, VerticalAxis
 from hvpa.cli.main import COMMANDS
 from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.server.metrics import Metrics
@@ -201,8 +201,9 @@ def _metrics() -> Iterator[Shown]:
     # The others are rendered as text from decisions: here of one Hvpa, whose write failed.
     wanted = {"app": ResourceRequirements({"cpu": 1500, "memory": 1000}, {})}
     short = TrustedHistory(container="app", ratio=1441, short_since=build.NOW)
-    status = HvpaStatus(axes=Axes(vertical=VerticalAxis(history=(short,))))
-    decision = Decision(status, replicas=ReplicaView(2, 4, 3, 4), recommended=wanted)
+    original = OriginalSize(since=build.NOW, requests={"app": {"cpu": "2"}})
+    status = HvpaStatus(axes=Axes(vertical=VerticalAxis(history=(short,))), original_size=original)
+    decision = Decision(status, replicas=ReplicaView(2, 4, 3, 4), containers=wanted, recommended=wanted)
     metrics.decided(Key("default", "web"), decision, build.workload())
     metrics.write_failed(Key("default", "web"), "PatchStatus", "failed")
     page = b"".join(list(metrics.pieces())[1:]).decode()

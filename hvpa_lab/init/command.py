@@ -36,6 +36,7 @@ from hvpa_lab.init.source.present import SCALED_OBJECT, Present, TargetName, pre
 from hvpa_lab.init.text import to_text
 from hvpa_lab.init.trial import Trial, TrialOutcome, Work, outcomes
 from hvpa_lab.init.verdict import MATCHES, best, judged
+from hvpa_lab.prometheus.flags import add_server
 from hvpa_lab.simulate.engine import quiet
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.fit import Fit, fit
@@ -46,7 +47,6 @@ from hvpa_lab.simulate.load.series import readable_length
 from hvpa_lab.simulate.progress import add_progress, processors
 from hvpa_lab.simulate.report.text import seconds
 from hvpa_lab.simulate.scenario.documents import read_text
-from hvpa_lab.simulate.scenario.fields import seconds_of
 
 DAYS: Final = 8
 """Number of days that are simulated: a week, and a day before it for the VPA to learn.
@@ -57,7 +57,6 @@ SEEDS: Final = 3
 """Number of simulation runs, each with other controller start times."""
 SINCE: Final = "14d"
 STEP: Final = "1m"
-TIMEOUT: Final = "1m"
 LEAST: Final = DAY
 """A shorter history does not contain a whole day."""
 
@@ -74,20 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster(add)
     columns = "time, replicas, cpu and memory (of all pods), and load if known"
     add("--csv", type=Path, metavar="FILE", help=f"the history: a CSV file with the columns {columns}")
-    text = "the history: URL of a Prometheus server, such as http://localhost:9090"
-    add("--prometheus", metavar="URL", help=text)
-    text = f"with --prometheus: how far back to query (default {SINCE})"
-    add("--since", type=length, default=length(SINCE), metavar="DURATION", help=text)
-    text = f"with --prometheus: query resolution (default {STEP})"
-    add("--step", type=length, default=length(STEP), metavar="DURATION", help=text)
+    add_server(add, "the history", SINCE, STEP)
     text = 'with --prometheus: PromQL of the load, such as sum(rate(http_requests_total{namespace="$namespace"}[5m]))'
     add("--load", metavar="PROMQL", help=text)
     text = "with --prometheus: YAML with PromQL for cpu, memory, replicas or load in place of the standard metrics"
     add("--queries", type=Path, metavar="FILE", help=text)
-    text = "with --prometheus: file with a bearer token"
-    add("--prometheus-token", type=Path, metavar="FILE", help=text)
-    text = f"with --prometheus: query timeout (default {TIMEOUT})"
-    add("--timeout", type=length, default=length(TIMEOUT), metavar="DURATION", help=text)
     add_now(add, "now, as the end of the history from Prometheus")
     text = "the API server's version, such as 1.33, if it is not read from the cluster"
     add("--kubernetes", type=minor_version, metavar="VERSION", help=text)
@@ -105,16 +95,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=count_from(1), default=processors(), metavar="NUMBER", help=text)
     add_progress(add)
     add_output(add)
-
-
-def length(text: str) -> float:
-    """A duration of a second or more, in seconds."""
-    return checked(
-        text,
-        seconds_of,
-        lambda duration: duration >= 1,
-        "a duration of a second or more (such as 1m, 6h, 14d)",
-    )
 
 
 def minor_version(text: str) -> int:
@@ -195,10 +175,9 @@ def documents_present(
 
 def _history(args: argparse.Namespace, now: Present) -> History:
     if args.prometheus is not None:
-        from hvpa_lab.init.source.prometheus import asked_of, fetch_history
+        from hvpa_lab.init.source.prometheus import fetch_history
 
-        until = args.now or SystemClock().now()
-        return fetch_history(asked_of(args, until.timestamp()), now)
+        return fetch_history(args, now, (args.now or SystemClock().now()).timestamp())
     try:
         text = read_text(args.csv)
         return read_history(str(args.csv), text, now.shares())

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from hvpa.api.values.duration import DAY
 from hvpa.cli import laboratory
 from hvpa.cli.arguments import (
     add_cluster,
@@ -26,13 +27,16 @@ from hvpa.cli.input.files import read_documents
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
 from hvpa.cli.output import refuse_unwritable, write_drawing
 from hvpa.kube.clock import SystemClock
+from hvpa_lab.prometheus.flags import add_server
 from hvpa_lab.report.csv import to_csv
 from hvpa_lab.report.inventory import DEFAULT_VPA_WEIGHT, Inventory, inventory
 from hvpa_lab.report.json import to_json
 from hvpa_lab.report.rows import FIXED, Report, report
-from hvpa_lab.report.surroundings import in_documents
+from hvpa_lab.report.surroundings import Surroundings, in_documents
 from hvpa_lab.report.table import to_text
 
+SINCE: Final = "30d"
+STEP: Final = "1h"
 TOP: Final = 20
 """Number of workloads in the text: a few screens."""
 _LEVEL: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_./]{0,315}[A-Za-z0-9])?")
@@ -61,6 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default {DEFAULT_VPA_WEIGHT}: half of each relative increase of demand is served by larger pods)"
     )
     add("--vpa-weight", type=percentage, default=DEFAULT_VPA_WEIGHT, metavar="PERCENT", help=weight)
+    text = "past usage of all workloads, in place of the usage of now"
+    add_server(add, text, SINCE, STEP)
     add_prices(add)
     add_recommenders(add)
 
@@ -86,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
     by = list(dict.fromkeys(level for levels in args.by for level in levels))
     if not by and args.all_namespaces:
         by = ["namespace"]
-    found = _read_inventory(args, with_labels=any(level not in FIXED for level in by))
+    found = _read_inventory(args, now.timestamp(), with_labels=any(level not in FIXED for level in by))
     made = report(found, now, decision_settings(args), prices, by)
     if args.html is not None:
         from hvpa_lab.report.page import to_html  # takes longer to import than the rest
@@ -96,24 +102,38 @@ def main(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _read_inventory(args: argparse.Namespace, *, with_labels: bool) -> Inventory:
+def _read_inventory(args: argparse.Namespace, now: float, *, with_labels: bool) -> Inventory:
+    if args.prometheus is not None and not (args.step <= DAY <= args.since):
+        raise UsageError("--since must be a day or longer, and --step a day or shorter")
     if args.filename:
         if args.kubeconfig is not None or args.context is not None or args.all_namespaces:
             raise UsageError("--kubeconfig, --context and --all-namespaces can't be used with -f")
-        return _in_files(args)
+        return _in_files(args, now)
     if args.namespace is not None and args.all_namespaces:
         raise UsageError("use either --namespace or --all-namespaces, not both")
     from hvpa_lab.report.live import fetch  # its client takes longer to import than the rest
 
     found = fetch(args, with_labels=with_labels)
-    return inventory(found.local, args.vpa_weight, found.unreadable, found.unread, found.around)
+    around = _with_past(args, found.around, found.namespace, now)
+    return inventory(found.local, args.vpa_weight, found.unreadable, found.unread, around)
 
 
-def _in_files(args: argparse.Namespace) -> Inventory:
+def _in_files(args: argparse.Namespace, now: float) -> Inventory:
     paths = list(dict.fromkeys(args.filename))
     documents = [document for path in paths for document in read_documents(path, skip=report_skipped)]
     namespace = args.namespace or DEFAULT_NAMESPACE
     local = Filled(documents, namespace).local
     if not any(len(store) for store in local.workloads.values()):
         raise CommandError(f"no workload in {', '.join(paths)}")
-    return inventory(local, args.vpa_weight, around=in_documents(documents, namespace))
+    around = _with_past(args, in_documents(documents, namespace), None, now)
+    return inventory(local, args.vpa_weight, around=around)
+
+
+def _with_past(
+    args: argparse.Namespace, around: Surroundings, namespace: str | None, now: float
+) -> Surroundings:
+    if args.prometheus is None:
+        return around
+    from hvpa_lab.prometheus.usage import fetch_past
+
+    return around._replace(past=fetch_past(args, namespace, now))

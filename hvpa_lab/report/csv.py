@@ -10,14 +10,14 @@ import io
 from typing import Final
 
 from hvpa.api.values.text import printable
-from hvpa_lab.report.json import CENTS, DIGITS, hours
+from hvpa_lab.report.json import CENTS, DIGITS, hours, mean
 from hvpa_lab.report.rows import FIXED, Amount, Report, Row
 
 COLUMNS: Final = (
     "namespace", "kind", "name", "hvpas", "hpas", "vpas", "blend", "basis", "vpaHistoryHours",
     "replicas", "requestedCores", "requestedMemoryGib", "requestedCost", "usedCores", "usedMemoryGib",
     "recommendedReplicas", "recommendedCores", "recommendedMemoryGib", "recommendedCost", "savingPerMonth",
-    "restarts", "risks",
+    "restarts", "risks", "usageDays", "meanReplicas", "recommendedMeanReplicas",
 )  # fmt: skip
 
 _FORMULA: Final = ("=", "+", "-", "@")
@@ -63,6 +63,9 @@ def _cells(report: Report, row: Row) -> tuple[str | int | float | None, ...]:
         round(0.0 - row.change.cost(report.prices), CENTS),
         row.restarts,
         " ".join(dict.fromkeys(risk.reason for risk in row.risks)),
+        0 if subject.past is None else subject.past.days,
+        mean(row.now),
+        None if chosen.size is None else mean(chosen.size),
     )
 
 

@@ -1,6 +1,7 @@
-"""A VPA for a workload without one, as the VPA's recommender would write it if the present usage were all usage.
+"""A VPA for a workload without one, as the VPA's recommender would write it if the known usage were all usage.
 
-It exists in memory only. A load that is larger at other times is not in it, so every figure from it is a snapshot.
+It exists in memory only. From the present usage it lacks a load that is larger at other times, so every figure is a
+snapshot; from the usage of the past (`hvpa_lab.prometheus`) it has that load.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from hvpa.api.values.prices import Prices
 from hvpa_lab.report.rows import BASES, Amount, Basis, Report, Row, sum_of
 
-SURE: Final[Basis] = "History"
+SURE: Final[tuple[Basis, ...]] = ("Measured", "History")
 """What a saving must rest on to count for a month: with an HPA, replicas at other hours differ."""
 NO_VALUE: Final = "(none)"
 """How a group is named whose workloads have no such label."""
@@ -27,7 +27,7 @@ class Sums(NamedTuple):
     change: Amount
     """What an Hvpa would request in addition; negative if it would request less."""
     sure: Amount
-    """The part of `change` that rests on at least a day of VPA history."""
+    """The part of `change` that rests on at least a week of usage or a day of VPA history."""
     restarts: int
     with_risks: int
     """Number of workloads with a risk."""
@@ -46,7 +46,7 @@ class Sums(NamedTuple):
         return 0.0 - self.change.cost(prices)
 
     def sure_saving(self, prices: Prices) -> float:
-        """The part of the saving that rests on at least a day of VPA history."""
+        """The part of the saving that rests on at least a week of usage or a day of VPA history."""
         return 0.0 - self.sure.cost(prices)
 
     def shares(self) -> tuple[int | None, int | None]:
@@ -73,7 +73,7 @@ def sums(rows: Sequence[Row]) -> Sums:
         sum_of(Amount(row.used.cpu or 0, row.used.memory or 0) for row in rows),
         sum_of(_measured(row) for row in rows),
         sum_of(row.change for row in rows),
-        sum_of(row.change for row in rows if row.basis == SURE),
+        sum_of(row.change for row in rows if row.basis in SURE),
         sum(row.restarts for row in rows),
         sum(bool(row.risks) for row in rows),
         dict(sorted(risks.items(), key=lambda entry: (-entry[1], entry[0]))),

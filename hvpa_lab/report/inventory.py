@@ -27,6 +27,7 @@ from hvpa.kube.cache.targeting import HVPA_KIND, Target, reference_of, target_in
 from hvpa.kube.objects.resources import T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 from hvpa.reconcile.ports import Key
+from hvpa_lab.prometheus.past import PastUsage
 from hvpa_lab.report.estimate import estimated_vpa
 from hvpa_lab.report.surroundings import NOTHING, ContainerUsage, Surroundings
 
@@ -66,7 +67,9 @@ class Subject(NamedTuple):
     usage: Sequence[ContainerUsage] = ()
     """The present usage of its own pods, as far as the metrics API reports it."""
     is_estimated: bool = False
-    """Whether the workload has no VPA, so that its requests are estimated from the present usage."""
+    """Whether the workload has no VPA, so that its requests are estimated from its usage."""
+    past: PastUsage | None = None
+    """Its past usage, from Prometheus."""
 
 
 class LeftOut(NamedTuple):
@@ -139,13 +142,14 @@ def _subject(
 ) -> Subject | None:
     """The workload with its recommenders, or with a VPA that is estimated from its usage; None without any."""
     hpas, vpas, hvpas = found
-    estimated = None
+    estimated, past = None, around.past_of(workload)
     if hvpas:
         candidates = _of_hvpas(local, hvpas, vpa_weight)
     else:
-        if not vpas and around.usage and (hpas or _is_common(workload)):
+        if not vpas and (around.usage or past) and (hpas or _is_common(workload)):
             drafted = _drafted(local, workload, draft(workload, None, None, BLENDS[0], vpa_weight))
-            estimated = estimated_vpa(workload, around.used(by_owner(drafted.pods, workload).own))
+            used = around.used(by_owner(drafted.pods, workload).own) if past is None else [past.busiest]
+            estimated = estimated_vpa(workload, used)
         if estimated is None and not hpas and not vpas:
             return None
         read = vpas if estimated is None else (estimated,)
@@ -161,6 +165,7 @@ def _subject(
         pods,
         around.used(pods),
         estimated is not None,
+        past,
     )
 
 

@@ -9,6 +9,7 @@ from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.output import Json, containers, indented
+from hvpa_lab.prometheus.past import Past
 from hvpa_lab.report.groups import Group, Sums, groups, sums
 from hvpa_lab.report.inventory import BLENDS
 from hvpa_lab.report.rows import HOURS_PER_MONTH, Amount, Option, Report, Row, Size, Used
@@ -30,6 +31,7 @@ def to_json(report: Report) -> str:
                 "hoursPerMonth": HOURS_PER_MONTH,
                 "currency": prices.currency,
             },
+            "past": _past(report.inventory.around.past),
             "notes": list(report.inventory.around.notes),
             "by": list(report.by),
             "groups": [_group(group, prices) for group in groups(report)],
@@ -75,6 +77,15 @@ def hours(history: dt.timedelta | None) -> float | None:
     return None if history is None else round(history / dt.timedelta(hours=1), 1)
 
 
+def mean(size: Size) -> float | None:
+    """The mean replicas of a size."""
+    return None if size.mean is None else round(size.mean, 2)
+
+
+def _past(past: Past | None) -> Json | None:
+    return None if past is None else {"source": past.source, "days": past.days, "workloads": len(past.usage)}
+
+
 def _workload(row: Row, report: Report) -> Json:
     subject, prices = row.subject, report.prices
     return {
@@ -92,6 +103,7 @@ def _workload(row: Row, report: Report) -> Json:
         "restarts": row.restarts,
         "basis": row.basis,
         "vpaHistoryHours": hours(row.history),
+        "usageDays": 0 if subject.past is None else subject.past.days,
         "chosen": row.chosen.blend,
         "savingPerMonth": round(0.0 - row.change.cost(prices), CENTS),
         "risks": [risk._asdict() for risk in row.risks],
@@ -119,6 +131,7 @@ def _blend(row: Row, option: Option, prices: Prices) -> Json:
 def _sized(size: Size, prices: Prices) -> Json:
     return {
         "replicas": size.replicas,
+        "meanReplicas": mean(size),
         "containers": containers(size.containers),
         "total": _total(size.total, prices),
     }

@@ -10,9 +10,12 @@ from hvpa_lab.report.groups import Sums, groups, named, sums
 from hvpa_lab.report.rows import HOURS_PER_MONTH, Basis, Report
 
 BASES: dict[Basis, str] = {
+    "Measured": "At least a week of usage, and a fixed number of replicas",
     "History": "At least a day of VPA history, and a fixed number of replicas",
+    "MeasuredReplicas": "Requests: at least a week of usage or a day of VPA history. Replicas: the mean of at "
+    "least a week, with Hvpas changed by the factor of this instant",
     "Mixed": "Requests: at least a day of VPA history. Replicas: this instant, so nights and weekends differ",
-    "YoungHistory": "Less than a day of VPA history: hours are missing",
+    "YoungHistory": "Less than a day of VPA history or a week of usage: hours or days are missing",
     "Snapshot": "Usage at this instant alone: other hours differ",
     "None": "Nothing is measured, so no change is counted",
 }
@@ -33,6 +36,7 @@ def to_html(report: Report, top: int | None = None) -> str:
         tables=True,
         at=format_timestamp(report.at),
         report=report,
+        past=report.inventory.around.past,
         prices=prices,
         hours=HOURS_PER_MONTH,
         currency=f" {prices.currency}" if prices.currency else "",

@@ -11,11 +11,11 @@ from typing import Final, Literal, NamedTuple, get_args
 from hvpa.api.hvpa.spec import Blend
 from hvpa.api.objects.read_models import HpaStatusRead, Workload
 from hvpa.api.values.prices import Prices
-from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource, parse_resource
+from hvpa.api.values.quantity import RESOURCES, QuantityError, parse_resource
 from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Decision, Observation, ResourceRequirements
-from hvpa.core.workload.containers import SHARED, amount, present_resources
-from hvpa.recommend.hpa.pods import sidecars
+from hvpa.core.workload.containers import present_resources
+from hvpa.core.workload.pod_level import pod_request
 from hvpa_lab.report.inventory import BlendInput, Inventory, Subject
 from hvpa_lab.report.risks import DAY, Facts, Risk, history_of, risks
 from hvpa_lab.report.surroundings import Surroundings, total
@@ -55,11 +55,20 @@ class Size(NamedTuple):
     replicas: int
     pod: Amount
     containers: Mapping[str, ResourceRequirements]
+    mean: float | None = None
+    """The mean number of replicas over the past, which counts for the total; None if unknown or fixed."""
 
     @property
     def total(self) -> Amount:
         """The requests of all replicas."""
-        return Amount().plus(self.pod, self.replicas)
+        if self.mean is None:
+            return Amount().plus(self.pod, self.replicas)
+        return Amount(round(self.pod.cpu * self.mean), round(self.pod.memory * self.mean))
+
+    @property
+    def shown(self) -> str:
+        """The number of replicas that counts, as text."""
+        return str(self.replicas) if self.mean is None else f"{self.mean:.1f}"
 
 
 def size_of(
@@ -74,19 +83,9 @@ def size_of(
     """
     if containers is None:
         containers = present_resources(workload.spec.template.spec.containers)
-    pod = Amount(_pod(workload, "cpu", containers), _pod(workload, "memory", containers))
-    return Size(workload.spec.replicas if replicas is None else replicas, pod, containers)
-
-
-def _pod(workload: Workload, resource: Resource, containers: Mapping[str, ResourceRequirements]) -> int:
-    """The requests of a pod. A missing request counts as its limit, as in Kubernetes, or as 0 without a limit."""
     spec = workload.spec.template.spec
-    whole = None if spec.resources is None else amount(spec.resources.requests, resource)
-    if whole is not None and SHARED not in containers:
-        return whole
-    beside = present_resources(tuple(sidecars(spec)))
-    every = (*containers.values(), *beside.values())
-    return sum(container.requests.get(resource, container.limits.get(resource, 0)) for container in every)
+    pod = Amount(pod_request(spec, "cpu", containers), pod_request(spec, "memory", containers))
+    return Size(workload.spec.replicas if replicas is None else replicas, pod, containers)
 
 
 class Option(NamedTuple):
@@ -101,10 +100,14 @@ class Option(NamedTuple):
     """The basis of the decision, or why there is none."""
 
 
-Basis = Literal["History", "Mixed", "Snapshot", "YoungHistory", "None"]
-"""What a workload's figures rest on. `History`: a VPA of at least a day, and no HPA. `Mixed`: such a VPA for the
-requests, and the HPA's measurement of this instant for the replicas. `YoungHistory`: a younger VPA. `Snapshot`:
-measurements of this instant alone. `None`: nothing is measured, so nothing changes."""
+Basis = Literal["Measured", "History", "MeasuredReplicas", "Mixed", "Snapshot", "YoungHistory", "None"]
+"""What a workload's figures rest on. `Measured`: usage of at least a week, and no HPA. `History`: a VPA of at least a
+day, and no HPA. `MeasuredReplicas`: usage of at least a week or such a VPA for the requests, and the mean replicas of
+at least a week. `Mixed`: such a VPA, and the HPA's measurement of this instant for the replicas. `YoungHistory`: a
+younger VPA, or usage of less than a week. `Snapshot`: measurements of this instant alone. `None`: nothing is measured,
+so nothing changes."""
+WEEK: Final = 7
+"""Days of usage from which on it counts as measured: load differs by the day of the week."""
 FIXED: Final = ("namespace", "kind")
 """Levels of groups that are not keys of labels."""
 BASES: Final[tuple[Basis, ...]] = get_args(Basis)
@@ -199,12 +202,15 @@ def _values(workload: Workload, by: Sequence[str], around: Surroundings) -> tupl
 def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
     observations = [observe(candidate.objects, now, settings) for candidate in subject.candidates]
     decisions = [decide(observation) for observation in observations]
-    options = [_option(*inputs) for inputs in zip(subject.candidates, observations, decisions, strict=True)]
     facts = Facts(subject, observations[0], decisions)
-    history = history_of(facts)
+    history, mean = history_of(facts), _mean_replicas(facts)
+    options = [
+        _with_mean(facts, decision, mean, _option(candidate, observation, decision))
+        for candidate, observation, decision in zip(subject.candidates, observations, decisions, strict=True)
+    ]
     return Row(
         subject,
-        size_of(subject.workload),
+        size_of(subject.workload)._replace(mean=mean),
         options,
         list(risks(facts)),
         _used(facts),
@@ -214,8 +220,37 @@ def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
     )
 
 
+def _mean_replicas(facts: Facts) -> float | None:
+    """The mean replicas of at least a week, if an HPA scales them. Fixed replicas are those of now."""
+    past = facts.subject.past
+    is_known = past is not None and past.days >= WEEK and "HpaActive" in _active(facts)
+    return past.replicas if past is not None and is_known else None
+
+
+def _active(facts: Facts) -> set[str]:
+    """The recommenders that count, by their conditions."""
+    active = {entry.type for entry in facts.decisions[0].status.conditions if entry.status == "True"}
+    return active & {"HpaActive", "VpaActive"}
+
+
+def _with_mean(facts: Facts, decision: Decision, mean: float | None, option: Option) -> Option:
+    """The option with its mean replicas. It assumes that they differ from the HPA's (with an Hvpa, from its own) by the
+    same factor at all times. Example: of 6 replicas that the HPA wants, 5 larger ones make 10 of a mean of 12."""
+    size, view, hpa = option.size, decision.replicas, facts.hpa
+    if mean is None or size is None or view is None or hpa is None:
+        return option
+    known = view.current if facts.subject.hvpas or not view.hpa else view.hpa
+    scaled = mean * size.replicas / known if known else mean
+    scaled = max(min(mean, hpa.spec.min_replicas), min(scaled, max(mean, hpa.spec.max_replicas)))
+    return option._replace(size=size._replace(mean=scaled))
+
+
 def _used(facts: Facts) -> Used:
-    """The usage of all pods: from the metrics API, or else the HPA's average usage times its pods."""
+    """The usage of all pods: the mean of the past, else from the metrics API, or else the HPA's average usage times its
+    pods."""
+    if facts.subject.past is not None:
+        used = facts.subject.past.used
+        return Used(used.get("cpu"), used.get("memory"))
     known = total(facts.subject.usage)
     hpa = facts.hpa
     status = HpaStatusRead() if hpa is None else hpa.status
@@ -231,12 +266,15 @@ def _used(facts: Facts) -> Used:
 
 
 def _basis(facts: Facts, history: dt.timedelta | None) -> Basis:
-    active = {entry.type for entry in facts.decisions[0].status.conditions if entry.status == "True"}
-    active &= {"HpaActive", "VpaActive"}
-    if "VpaActive" in active and history is not None and not facts.subject.is_estimated:
-        if history < DAY:
+    active = _active(facts)
+    past, is_estimated = facts.subject.past, facts.subject.is_estimated
+    is_week = past is not None and past.days >= WEEK
+    if "VpaActive" in active and (past is not None if is_estimated else history is not None):
+        if not (is_week if is_estimated else history is not None and history >= DAY):
             return "YoungHistory"
-        return "Mixed" if "HpaActive" in active else "History"
+        if "HpaActive" in active:
+            return "MeasuredReplicas" if is_week else "Mixed"
+        return "Measured" if is_estimated else "History"
     return "Snapshot" if active else "None"
 
 

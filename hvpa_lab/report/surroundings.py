@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from hvpa.api.objects.read_models import Meta, Pod
+from hvpa.api.objects.read_models import Meta, Pod, Workload
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.cli.errors import CommandError, report_skipped
 from hvpa.cli.input.files import Document
@@ -22,6 +22,7 @@ from hvpa.kube.client.pages import ListPage, read_list
 from hvpa.kube.objects.resources import ApiResource
 from hvpa.kube.objects.usage import PodMetrics
 from hvpa.reconcile.ports import Key
+from hvpa_lab.prometheus.past import Past, PastUsage
 
 T = TypeVar("T")
 _METRICS: Final = "metrics.k8s.io"
@@ -59,11 +60,19 @@ class Surroundings(NamedTuple):
     labels: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     """Labels by namespace."""
     notes: Sequence[str] = ()
+    past: Past | None = None
+    """The past usage of workloads, from Prometheus."""
 
     def used(self, pods: Iterable[Pod]) -> list[ContainerUsage]:
         """The usage of those pods that have one."""
         usages = (self.usage.get(Key(pod.metadata.namespace, pod.metadata.name)) for pod in pods)
         return [usage for usage in usages if usage]
+
+    def past_of(self, workload: Workload) -> PastUsage | None:
+        """The past usage of a workload, if it has one."""
+        meta = workload.metadata
+        known = {} if self.past is None else self.past.usage
+        return known.get((meta.namespace, workload.kind, meta.name))
 
 
 NOTHING: Final = Surroundings()

@@ -63,14 +63,34 @@ def _head(report: Report) -> list[str]:
         "final replicas and requests for the demand of now and of the last day.",
         f"Without an Hvpa: vertical weight {report.inventory.vpa_weight} if there are an HPA and a VPA (--vpa-weight), "
         "within their limits; without an HPA only requests are scaled; without a VPA requests are estimated from the "
-        "usage of now, or unchanged if it is unknown.",
-        "Figures apply to this instant: a cost per month assumes that these sizes stay for a month. They differ "
-        "at other times of the day; hvpa init and hvpa simulate cover whole days.",
+        f"usage of {_when(report)}, or unchanged if it is unknown.",
+        _span(report),
         f"A month has {HOURS_PER_MONTH} hours; a core-hour costs {prices.cpu:g}, a GiB-hour {prices.memory:g} "
         "(flags --prices, --cpu-price and --memory-price)."
         + (f" Currency: {prices.currency}." if prices.currency else ""),
     ]
     return [line for paragraph in lines for line in _wrapped(paragraph, "", "")]
+
+
+def _when(report: Report) -> str:
+    past = report.inventory.around.past
+    return "now" if past is None else f"the last {past.days} days"
+
+
+def _span(report: Report) -> str:
+    """What time the figures cover."""
+    past = report.inventory.around.past
+    if past is None:
+        return (
+            "Figures apply to this instant: a cost per month assumes that these sizes stay for a month. They differ at "
+            "other times of the day; --prometheus covers a month, hvpa init and hvpa simulate whole days."
+        )
+    known = sum(row.subject.past is not None for row in report.rows)
+    return (
+        f"Used: the mean of {_when(report)}, by Prometheus at {past.source}, for {known} of {len(report.rows)} "
+        "workloads. Replicas of HPAs: their mean over that time; with Hvpas, it differs from the HPA's by the factor "
+        "of this instant. Requests are those of now."
+    )
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------
@@ -80,8 +100,8 @@ def _groups(report: Report) -> list[str]:
         return []
     lines = _wrapped(
         f"By {', '.join(report.by)}. With Hvpas: the size of the workload's own Hvpa, else Trajectory's; count: "
-        "workloads; sure: the part of the saving that rests on at least a day of VPA history alone (the rest is a "
-        "snapshot of this instant); risks: workloads with a risk.",
+        "workloads; sure: the part of the saving that rests on at least a day of VPA history or a week of usage, with "
+        "fixed replicas; risks: workloads with a risk.",
         "",
         "",
     )
@@ -129,12 +149,12 @@ def _shown(report: Report, shown: int) -> list[str]:
 def _block(row: Row, prices: Prices) -> list[str]:
     lines = _wrapped(_title(row.subject), "", "    ")
     now = row.now
-    lines.append(_line("now", [str(now.replicas), *_figures(now.pod), *_figures(now.total, prices)]))
+    lines.append(_line("now", [now.shown, *_figures(now.pod), *_figures(now.total, prices)]))
     for option in row.options:
         if option.size is None:
             lines += _wrapped(f"{option.blend}: not decided: {option.why}", _INDENT, "      ")
             continue
-        cells = [str(option.size.replicas), *_figures(option.size.pod), *_figures(option.size.total, prices)]
+        cells = [option.size.shown, *_figures(option.size.pod), *_figures(option.size.total, prices)]
         lines.append(_line(option.blend, [*cells, *_differences(row.difference(option), prices)]))
     lines += _wrapped(_facts(row), _INDENT, "      ")
     for risk in row.risks:
@@ -147,7 +167,11 @@ def _facts(row: Row) -> str:
     amounts = zip(RESOURCES, row.used, strict=True)
     used = [human(resource, amount) for resource, amount in amounts if amount is not None]
     history = f", VPA for {readable_duration(row.history)}" if row.history is not None else ""
-    return f"used: {', '.join(used) or 'unknown'}; restarts: {row.restarts}; basis: {row.basis}{history}"
+    past = row.subject.past
+    days = "" if past is None else f", usage of {past.days} day{'s' if past.days != 1 else ''}"
+    return (
+        f"used: {', '.join(used) or 'unknown'}; restarts: {row.restarts}; basis: {row.basis}{history}{days}"
+    )
 
 
 def _title(subject: Subject) -> str:
@@ -156,7 +180,8 @@ def _title(subject: Subject) -> str:
     parts += [f"HPA {hpa.metadata.name}" for hpa in subject.hpas]
     parts += [f"VPA {vpa.metadata.name}" for vpa in subject.vpas]
     if subject.is_estimated:
-        parts.append("no VPA: requests estimated from the usage of now")
+        source = "the usage of now" if subject.past is None else "past usage"
+        parts.append(f"no VPA: requests estimated from {source}")
     return f"{subject.workload.kind} {meta.namespace}/{meta.name} ({', '.join(parts)})"
 
 

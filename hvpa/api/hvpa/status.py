@@ -117,6 +117,18 @@ class PreviousSize(StatusModel):
     """Requests and limits of the changed containers before the change."""
 
 
+class OriginalSize(StatusModel):
+    """Size of the workload before HVPA first changed it. The metrics `hvpa_saved_*` compare the present size with
+    it."""
+
+    since: Timestamp
+    """Time of HVPA's first change."""
+    replicas: Whole | None = None
+    """Replicas before HVPA first changed them; missing if it has not changed them."""
+    requests: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Requests by container and resource, each before HVPA first changed it; 0 if there was none."""
+
+
 class LastError(StatusModel):
     """The last error."""
 
@@ -465,6 +477,8 @@ class HvpaStatus(StatusModel):
     """The last change of the workload."""
     previous_size: PreviousSize | None = Field(default=None, exclude_if=lambda value: value is None)
     """Size before the last change of the pod template; missing if pods are resized in place."""
+    original_size: OriginalSize | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Size before HVPA first changed the workload; missing if it has changed nothing."""
     last_error: LastError | None = None
     """The last error."""
     conditions: tuple[StatusCondition, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import structs
 
@@ -36,6 +36,7 @@ from hvpa.core.model import Axis, Blocked, ObservedState, ScalableState, Unscala
 from hvpa.core.report.conditions import conditions, refusals
 from hvpa.core.report.fast import fast_status
 from hvpa.core.report.parts import DecisionParts
+from hvpa.core.report.saved import original_size, without_axes
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.values.weight import FULL, percent
@@ -75,6 +76,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         if decided.axes.applied
         else before.last_scaling,
         "previous_size": _previous_size(observation, decided),
+        "original_size": original_size(observation, clock, decided.axes),
         "last_error": _refused(observation, decided),
         "conditions": next_conditions,
         "recommended": _recommended(observation, decided),
@@ -145,6 +147,8 @@ def only_scaled(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis])
     """Return the decided status with a `lastScaling` of only these axes, because the step was carried out only on
     them."""
     last = decided.last_scaling
+    undone: tuple[Axis, ...] = tuple([axis for axis in get_args(Axis) if axis not in axes])
+    decided = _updated(decided, {"original_size": without_axes(before, decided, undone)})
     if "vertical" not in axes:
         decided = _updated(decided, {"previous_size": before.previous_size})
     if last is None or not axes:
@@ -162,7 +166,7 @@ def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[A
     """Return the decided status if the change of the workload on these axes was not written: it keeps the previous
     record of them."""
     if decided.desired is not None:
-        names = ("axes", "last_scaling", "desired", "actuation")
+        names = ("axes", "last_scaling", "original_size", "desired", "actuation")
         return _updated(decided, {name: getattr(before, name) for name in names})
     if not axes:
         return decided
@@ -174,6 +178,7 @@ def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[A
     fields: dict[str, object] = {
         "axes": None if kept == Axes() else kept,
         "last_scaling": before.last_scaling,
+        "original_size": without_axes(before, decided, axes),
     }
     if "vertical" in axes:
         fields["previous_size"] = before.previous_size

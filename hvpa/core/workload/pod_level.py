@@ -100,6 +100,16 @@ def requested(spec: PodSpec, resource: Resource) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if size is not None}
 
 
+def pod_request(spec: PodSpec, resource: Resource, containers: Sizes) -> int:
+    """Returns what a pod with these containers requests. A missing request is equal to the limit. Native sidecars count
+    in addition. The pod's own request counts instead if `containers` lacks `SHARED`."""
+    whole = None if spec.resources is None else amount(spec.resources.requests, resource)
+    if whole is not None and SHARED not in containers:
+        return whole
+    every = (*containers.values(), *present_resources(tuple(sidecars(spec))).values())
+    return sum([size.requests.get(resource, size.limits.get(resource, 0)) for size in every])
+
+
 def shared_in_template(workload: Workload) -> Workload:
     """Returns a workload whose template has `SHARED`; without resources of the pod itself, the same workload."""
     return workload if workload.spec.template.spec.resources is None else _shared_in_template(workload)

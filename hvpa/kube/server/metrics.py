@@ -29,6 +29,7 @@ from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.invariants import INVARIANTS, Violation
 from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.core.report.problems import Problem, problems
+from hvpa.core.report.saved import Saved, saved
 from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
@@ -95,6 +96,8 @@ class Metrics(Telemetry):
         )
         self._permit_wait = histogram("hvpa_permit_wait_seconds", permit, buckets=SECONDS + LONG)
         self._objects = _PerObject() if per_object else None
+        self._saved = _Saved(per_object)
+        registry.register(self._saved)
         self._states = _States()
         registry.register(self._states)
 
@@ -104,6 +107,7 @@ class Metrics(Telemetry):
         yield from self._states.pieces()
         if self._objects is not None:
             yield from self._objects.pieces()
+            yield from self._saved.pieces()
 
     def _show(self, name: str, documentation: str, value: Callable[[], float]) -> None:
         """Add a gauge whose value is read at each scrape."""
@@ -168,6 +172,7 @@ class Metrics(Telemetry):
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         self._decisions.inc()
         self._states.put(key, decision.status)
+        self._saved.put(key, decision, workload)
         if self._objects is not None:
             self._objects.put(key, decision, workload)
 
@@ -201,6 +206,7 @@ class Metrics(Telemetry):
 
     def forgotten(self, key: Key) -> None:
         self._states.drop(key)
+        self._saved.drop(key)
         if self._objects is not None:
             self._objects.drop(key)
 
@@ -371,6 +377,73 @@ class _PerObject:
         yield from _gauge(
             "hvpa_recommended_request", "Recommended requests, before gates, in cores or bytes.", requests, 2
         )
+
+
+class _Saved(Collector):
+    """The requests that workloads no longer have since HVPA first changed them: of all Hvpas together, counted when
+    they change, and with `per_object` also of each."""
+
+    def __init__(self, per_object: bool) -> None:
+        self._per_object = per_object
+        self._known: dict[Key, dict[Resource, Saved]] = {}
+        self._sum: Count[tuple[Resource, str]] = Count()
+        self._rows: dict[Key, list[Row]] = {}
+        self._since: dict[Key, list[Row]] = {}
+
+    def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
+        """Store what is saved after a decision."""
+        now, before = saved(decision, workload), self._known.get(key, {})
+        if now == before:
+            return
+        self.drop(key)
+        original = decision.status.original_size
+        if not now or original is None:
+            return
+        self._known[key] = now
+        self._count(now, 1)
+        if self._per_object:
+            labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
+            since = original.since.timestamp()
+            self._since[key] = [(labels, since, since)]
+            amounts = [
+                (f'{labels},resource="{resource}",part="{part}"', amount / _UNIT[resource])
+                for resource, parts in now.items()
+                for part, amount in parts._asdict().items()
+            ]
+            self._rows[key] = [(text, amount, amount) for text, amount in amounts]
+
+    def drop(self, key: Key) -> None:
+        """Drop an Hvpa."""
+        self._count(self._known.pop(key, {}), -1)
+        self._rows.pop(key, None)
+        self._since.pop(key, None)
+
+    def _count(self, amounts: Mapping[Resource, Saved], by: int) -> None:
+        for resource, parts in amounts.items():
+            for part, amount in parts._asdict().items():
+                self._sum[resource, part] += by * amount
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """The sums of all Hvpas, from 0 on, and the number of Hvpas in them."""
+        about = "saved since HVPA first changed each workload; negative if they request more."
+        known = "Hvpas in the sums of hvpa_saved_*: those that have changed their workload."
+        count = GaugeMetricFamily("hvpa_saved_hvpas", known, value=len(self._known))
+        names: dict[Resource, str] = {"cpu": "hvpa_saved_cpu_cores", "memory": "hvpa_saved_memory_bytes"}
+        families = [count]
+        for resource, name in names.items():
+            what = "CPU requests in cores" if resource == "cpu" else "Memory requests in bytes"
+            family = GaugeMetricFamily(name, f"{what}, {about}", labels=["part"])
+            for part in Saved._fields:
+                family.add_metric([part], self._sum[resource, part] / _UNIT[resource])
+            families.append(family)
+        return families
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield what each Hvpa saves, as text."""
+        what = "Requests saved since HVPA first changed the workload, in cores or bytes."
+        yield from _gauge("hvpa_saved_request", what, self._rows, 1)
+        since = "Time of HVPA's first change of the workload (Unix time)."
+        yield from _gauge("hvpa_saved_since_timestamp_seconds", since, self._since, 1)
 
 
 def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column: int) -> Iterator[bytes]:

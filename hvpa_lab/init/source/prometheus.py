@@ -8,37 +8,28 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import aiohttp
-import msgspec
 import yaml
-from yarl import URL
 
 from hvpa.api.values.duration import DAY
-from hvpa.api.values.text import printable
-from hvpa.cli.errors import ClusterError, CommandError
+from hvpa.cli.errors import CommandError
 from hvpa_lab.init.source.present import Present
+from hvpa_lab.prometheus.server import CPU, MEMORY, RATE, Server, connected, one_line, quoted, window_of
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.answers import (
     LOAD,
     REQUIRED,
     STARTS,
-    PrometheusSeries,
     history_of,
-    merged,
     missing_expressions,
-    series_in,
 )
 from hvpa_lab.simulate.history.record import History
 from hvpa_lab.simulate.load.series import readable_length
 
-RATE: Final = "5m"
-"""Window of the CPU rate: it covers four scrapes a minute apart, as Prometheus' documentation recommends."""
 MOST: Final = 10_000
 """Maximum values of a series in a response: Prometheus refuses more than 11,000."""
 _OF_REPLICA_SETS: Final = """
@@ -76,8 +67,6 @@ avg by (container) (
 not ready. The counters begin at 0 with the container. All three metrics have the same labels, among them the
 container's ID: Prometheus finds the metrics of a container that has ended for five minutes."""
 _CONTAINERS: Final = '{namespace="$namespace", container!="", container!="POD"}'
-_CPU: Final = "container_cpu_usage_seconds_total"
-_MEMORY: Final = "container_memory_working_set_bytes"
 _READY: Final = {
     "Deployment": "kube_deployment_status_replicas_ready",
     "StatefulSet": "kube_statefulset_status_replicas_ready",
@@ -87,24 +76,6 @@ _READY: Final = {
 """The metric for the number of ready pods, by kind."""
 _READY_PODS: Final = "kube_pod_status_ready"
 """The metric for ready pods; for a custom kind, kube-state-metrics has no metric for their number."""
-
-
-class Asked(NamedTuple):
-    """The parameters of the queries."""
-
-    url: str
-    """The address of Prometheus."""
-    token: str
-    queries: Mapping[str, str]
-    """The user's own expressions."""
-    since: float
-    """How far back to query, in seconds."""
-    until: float
-    """End of the query, in Unix seconds."""
-    step: float
-    """Query resolution, in seconds."""
-    timeout: float
-    """Timeout of a response, in seconds."""
 
 
 def standard(kind: str) -> dict[str, str]:
@@ -121,16 +92,11 @@ def standard(kind: str) -> dict[str, str]:
     else:
         replicas = f'max({ready}{{namespace="$namespace", {kind.lower()}="$name"}})'
     return {
-        "cpu": used(f"rate({_CPU}{_CONTAINERS}[{RATE}])"),
-        "memory": used(f"{_MEMORY}{_CONTAINERS}"),
+        "cpu": used(f"rate({CPU}{_CONTAINERS}[{RATE}])"),
+        "memory": used(f"{MEMORY}{_CONTAINERS}"),
         "replicas": replicas,
         STARTS: _THROTTLED.replace("{containers}", _CONTAINERS).replace("{pods}", pods).strip(),
     }
-
-
-def quoted(text: str) -> str:
-    """The text as it stands between the double quotes of a PromQL string. Example: `a\\"b` of `a"b`."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _pods(kind: str) -> str:
@@ -150,7 +116,7 @@ def _metrics(kind: str) -> tuple[str, ...]:
         if kind in _READY and kind != "Deployment"
         else ("kube_pod_owner", "kube_replicaset_owner")
     )
-    return (_CPU, _MEMORY, _READY.get(kind, _READY_PODS), *owners)
+    return (CPU, MEMORY, _READY.get(kind, _READY_PODS), *owners)
 
 
 def expressions(present: Present, queries: Mapping[str, str]) -> dict[str, str]:
@@ -187,9 +153,12 @@ def read_queries(path: Path) -> dict[str, str]:
     return {str(name): text.strip() for name, text in content.items()}
 
 
-def fetch_history(asked: Asked, present: Present) -> History:
+def fetch_history(args: argparse.Namespace, present: Present, until: float) -> History:
     """The history. Raises CommandError if data are missing or wrong, ClusterError if Prometheus can't be reached."""
-    return asyncio.run(_History(asked, present).fetched())
+    queries = {} if args.queries is None else read_queries(args.queries)
+    if args.load is not None:
+        queries[LOAD] = args.load
+    return asyncio.run(_History(args, present, queries, until).fetched())
 
 
 def spans(since: float, until: float, step: float) -> Iterator[tuple[float, float]]:
@@ -202,141 +171,40 @@ def spans(since: float, until: float, step: float) -> Iterator[tuple[float, floa
 
 
 class _History:
-    def __init__(self, asked: Asked, present: Present) -> None:
-        self._asked = asked
-        self._present = present
-        self._expressions = expressions(present, asked.queries)
+    def __init__(
+        self, args: argparse.Namespace, present: Present, queries: Mapping[str, str], until: float
+    ) -> None:
+        self._args, self._present, self._queries = args, present, queries
+        self._window = window_of(args, until)
+        self._expressions = expressions(present, queries)
 
     async def fetched(self) -> History:
-        asked = self._asked
-        headers = {"Authorization": f"Bearer {asked.token}"} if asked.token else {}
-        timeout = aiohttp.ClientTimeout(total=asked.timeout)
-        async with aiohttp.ClientSession(headers=headers, timeout=timeout, trust_env=True) as session:
-            chunks: dict[str, list[list[PrometheusSeries]]] = {name: [] for name in self._expressions}
-            for first, last in spans(asked.until - asked.since, asked.until, asked.step):
-                texts = await asyncio.gather(
-                    *(self._range(session, name, first, last) for name in self._expressions)
-                )
-                for name, text in zip(self._expressions, texts, strict=True):
-                    chunks[name].append(self._read(name, text))
-            answers = {name: merged(series_lists) for name, series_lists in chunks.items()}
-            if empty := missing_expressions(answers):
-                raise CommandError(await self._why_empty(session, empty))
+        since, until, step = self._window
+        async with connected(self._args) as server:
+            by_name = await server.series(self._expressions, spans(until - since, until, step), step)
+            if empty := missing_expressions(by_name):
+                raise CommandError(await self._why_empty(server, empty))
         try:
-            return history_of(f"Prometheus at {asked.url}", answers, self._present.shares())
+            return history_of(f"Prometheus at {server.url}", by_name, self._present.shares())
         except ScenarioError as error:
             raise CommandError(str(error)) from error
 
-    def _read(self, name: str, text: bytes) -> list[PrometheusSeries]:
-        try:
-            return series_in(name, text)
-        except ScenarioError as error:
-            asked = f"; query: {self._one_line(name)}"
-            raise CommandError(f"Prometheus at {self._asked.url}: {error}{asked}") from error
-
-    def _one_line(self, name: str) -> str:
-        return " ".join(self._expressions[name].split())
-
-    async def _range(self, session: aiohttp.ClientSession, name: str, first: float, last: float) -> bytes:
-        query = {"query": self._expressions[name], "start": f"{first:.3f}", "end": f"{last:.3f}"}
-        return await self._post(session, "query_range", {**query, "step": f"{self._asked.step:g}"}, name)
-
-    async def _post(
-        self, session: aiohttp.ClientSession, path: str, form: Mapping[str, str], name: str
-    ) -> bytes:
-        """The body of a response, including a response that reports a problem of the query."""
-        asked = self._asked
-        url = URL(asked.url.rstrip("/") + f"/api/v1/{path}")
-        try:
-            async with session.post(url, data=form) as response:
-                body = await response.read()
-        except TimeoutError:
-            raise ClusterError(
-                f"Prometheus at {asked.url} did not answer within {asked.timeout:g}s to the query for {name}:"
-                " try a larger --timeout, or a larger --step"
-            ) from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ClusterError(f"can't reach Prometheus at {asked.url}: {error}") from error
-        if response.status in (401, 403):
-            hint = "give another --prometheus-token" if asked.token else "give --prometheus-token"
-            raise ClusterError(f"Prometheus at {asked.url} answers {response.status}: {hint}")
-        if response.status >= 300 and not body.lstrip().startswith(b"{"):
-            text = printable(body[:100].decode("utf-8", "replace")) or "nothing"
-            raise ClusterError(f"Prometheus at {asked.url} answers {response.status} to {url.path}: {text}")
-        return body
-
-    # --- missing data ---------------------------------------------------------------------------------------------
-    async def _why_empty(self, session: aiohttp.ClientSession, empty: list[str]) -> str:
+    async def _why_empty(self, server: Server, empty: list[str]) -> str:
         """The missing data: the metric, this workload's series, or the values of the user's own expression."""
-        asked, present = self._asked, self._present
-        within = f"in the last {readable_length(asked.since)}"
-        reasons = []
-        for name in empty:
-            if name in asked.queries:
-                reasons.append(f"{name}: the expression {self._one_line(name)} has no values {within}")
-        standards = [name for name in empty if name not in asked.queries]
+        present, within = self._present, f"in the last {readable_length(self._window.since)}"
+        reasons = [
+            f"{name}: the expression {one_line(self._expressions[name])} has no values {within}"
+            for name in empty
+            if name in self._queries
+        ]
+        standards = [name for name in empty if name not in self._queries]
         if standards:
+            matchers = f'namespace="{quoted(present.namespace)}"'
+            problems = await server.missing(_metrics(present.workload.kind), matchers, self._window)
+            if not problems:
+                problems.append("it has the metrics of this namespace, but none of this workload's pods")
             reasons.append(
-                f"no values for {', '.join(standards)} of {present.title} {within}:"
-                f" {await self._what_is_there(session)}"
+                f"no values for {', '.join(standards)} of {present.title} {within}: {'; '.join(problems)}."
+                " --queries names other expressions (docs/init.md)"
             )
-        return f"Prometheus at {asked.url}: {'; '.join(reasons)}"
-
-    async def _what_is_there(self, session: aiohttp.ClientSession) -> str:
-        """The standard metrics that have series, with their labels."""
-        problems = []
-        for metric in _metrics(self._present.workload.kind):
-            namespaced = f'{metric}{{namespace="{quoted(self._present.namespace)}"}}'
-            if await self._labels(session, namespaced) is not None:
-                continue
-            labels = await self._labels(session, metric)
-            if labels is None:
-                problems.append(f"it has no metric {metric}")
-            else:
-                problems.append(
-                    f"it has no {namespaced}, but {metric} with the labels {', '.join(sorted(labels)[:20])}"
-                )
-        if not problems:
-            problems.append("it has the metrics of this namespace, but none of this workload's pods")
-        return f"{'; '.join(problems)}. --queries names other expressions (docs/init.md)"
-
-    async def _labels(self, session: aiohttp.ClientSession, selector: str) -> list[str] | None:
-        """The labels of a series that matches; None if no series matches."""
-        asked = self._asked
-        form = {
-            "match[]": selector,
-            "limit": "1",
-            "start": f"{asked.until - asked.since:.3f}",
-            "end": f"{asked.until:.3f}",
-        }
-        body = await self._post(session, "series", form, selector)
-        try:
-            answer = msgspec.json.decode(body, type=_Found)
-        except msgspec.MsgspecError:
-            return None
-        return [label for label in answer.data[0] if label != "__name__"] if answer.data else None
-
-
-class _Found(msgspec.Struct):
-    """The used fields of a response about series."""
-
-    data: list[dict[str, str]] = []
-
-
-def asked_of(args: argparse.Namespace, until: float) -> Asked:
-    """The parameters from the command line. Raises CommandError."""
-    token = ""
-    if args.prometheus_token is not None:
-        try:
-            token = args.prometheus_token.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(
-                f"--prometheus-token: {args.prometheus_token} can't be read: {error}"
-            ) from None
-    queries = {} if args.queries is None else read_queries(args.queries)
-    if args.load is not None:
-        queries[LOAD] = args.load
-    step = args.step
-    return Asked(
-        args.prometheus, token, queries, args.since // step * step, until // step * step, step, args.timeout
-    )
+        return f"Prometheus at {server.url}: {'; '.join(reasons)}"

@@ -31,6 +31,7 @@ DASHBOARD: Final = json.loads((CONFIG / "dashboard.json").read_text())
 TARGETS: Final = [
     (panel["title"], target) for panel in DASHBOARD["panels"] for target in panel.get("targets", ())
 ]
+VARIABLES: Final = DASHBOARD["templating"]["list"]
 SOON: Final = 60
 
 
@@ -47,7 +48,8 @@ def at_once(folder: Path) -> Path:
 
 def chosen(query: str, space: str) -> str:
     """A query as Grafana sends it for the Hvpas of a namespace."""
-    for name, value in (("$__rate_interval", "30s"), ("$namespace", space), ("$name", ".*")):
+    prices = {f"${box['name']}": box["query"] for box in VARIABLES if box["type"] == "textbox"}
+    for name, value in {"$__rate_interval": "30s", "$namespace": space, "$name": ".*", **prices}.items():
         query = query.replace(name, value)
     assert "$" not in query
     return query
@@ -116,7 +118,7 @@ def test_alerts_fire_for_hvpas_with_problems_and_every_query_of_the_dashboard_fi
     assert not server.query('ALERTS{alertname="HvpaOperatorDown"}')
     for title, target in TARGETS:
         finds_data(server, title, target, space)
-    for variable in DASHBOARD["templating"]["list"][1:]:
+    for variable in [known for known in VARIABLES if known["type"] == "query"]:
         matching, _, label = (
             chosen(variable["query"]["query"], space).removeprefix("label_values(").rpartition(", ")
         )

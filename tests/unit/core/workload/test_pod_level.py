@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from builders import build
+from builders.build import GIB
 from hvpa.api.objects.read_models import Pod, PodSpec, Resources
 from hvpa.core import Decision
+from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import SHARED, amount_of, amounts
+from hvpa.core.workload.pod_level import pod_request
 from hvpa.recommend.hpa.pods import sidecars
 from tests.unit.core.report.test_bounds import policy
 from tests.unit.core.trajectory import jointly
@@ -531,3 +534,21 @@ def test_saturated_pods_are_those_at_the_pods_own_limit() -> None:
         )
         replicas.append(build.counts(build.decided(inputs)).recommended)
     assert replicas == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("shared", "cpu"),
+    [
+        ({}, 1000),  # the pod's own request
+        ({SHARED: ResourceRequirements({"cpu": 700}, {})}, 700 + 300 + 200 + 50),
+    ],
+)
+def test_a_pod_requests_its_own_amount_or_the_sum_of_its_containers_and_sidecars(
+    shared: dict[str, ResourceRequirements], cpu: int
+) -> None:
+    sidecar = build.container("proxy", {"cpu": "50m", "memory": "1Gi"}) | {"restartPolicy": "Always"}
+    template = {"resources": {"requests": {"cpu": "1"}}, "initContainers": [build.container("init"), sidecar]}
+    spec = build.workload(1, change={"spec": {"template": {"spec": template}}}).spec.template.spec
+    sizes = {"app": ResourceRequirements({"cpu": 300}, {}), "job": ResourceRequirements({}, {"cpu": 200})}
+    assert pod_request(spec, "cpu", {**sizes, **shared}) == cpu
+    assert pod_request(spec, "memory", sizes) == 0 + GIB

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from hvpa.api.hvpa.status import BlockedScaling, HvpaStatus, StatusCondition
-from hvpa.core.model import Decision
+from builders import build
+from hvpa.api.hvpa.status import BlockedScaling, HvpaStatus, OriginalSize, StatusCondition
+from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.server.metrics import Metrics
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.server.test_metrics import shown
@@ -74,3 +75,44 @@ def test_a_write_that_fails_is_a_problem_until_all_get_through() -> None:
     }
     metrics.forgotten(API)
     assert series(metrics, "hvpa_problem") == {"web shop Saturated Saturated": 1}
+
+
+def sized(replicas: int, cpu: int) -> Decision:
+    """A decision for this size of a workload that had 4 pods of a core and 1 GiB before its first change."""
+    requests = {"app": {"cpu": "1", "memory": "1Gi"}}
+    original = OriginalSize(since=build.NOW, replicas=4, requests=requests)
+    sizes = {"app": ResourceRequirements({"cpu": cpu, "memory": build.GIB}, {})}
+    view = ReplicaView(replicas, None, replicas, replicas)
+    return Decision(HvpaStatus(original_size=original), replicas=view, containers=sizes)
+
+
+def test_what_all_hvpas_have_saved_is_shown_from_0_on_and_follows_each_decision() -> None:
+    metrics = Metrics(CollectorRegistry())
+    assert series(metrics, "hvpa_saved_cpu_cores") == {"size": 0, "replicas": 0}
+    metrics.decided(WEB, sized(5, 600), build.workload())
+    metrics.decided(API, sized(3, 1500), build.workload())
+    assert series(metrics, "hvpa_saved_cpu_cores") == {"size": 2.0 - 1.5, "replicas": -1.0 + 1.0}
+    assert series(metrics, "hvpa_saved_memory_bytes") == {"size": 0, "replicas": 0}
+    assert series(metrics, "hvpa_saved_hvpas") == {"": 2}
+    metrics.decided(API, sized(3, 900), build.workload())
+    assert series(metrics, "hvpa_saved_cpu_cores") == {"size": 2.0 + 0.3, "replicas": 0}
+    metrics.decided(API, decision("False", "TargetNotFound"), None)
+    metrics.forgotten(WEB)
+    assert series(metrics, "hvpa_saved_cpu_cores") == {"size": 0, "replicas": 0}
+    assert series(metrics, "hvpa_saved_hvpas") == {"": 0}
+
+
+def test_what_each_hvpa_has_saved_is_shown_with_the_flag_alone() -> None:
+    metrics = Metrics(CollectorRegistry(), per_object=True)
+    metrics.decided(WEB, sized(5, 600), build.workload())
+    metrics.decided(API, decision("True", "Recommend"), build.workload())
+    assert series(metrics, "hvpa_saved_request") == {
+        "web shop size cpu": 2,
+        "web shop replicas cpu": -1,
+        "web shop size memory": 0,
+        "web shop replicas memory": -build.GIB,
+    }
+    assert series(metrics, "hvpa_saved_since_timestamp_seconds") == {"web shop": build.NOW.timestamp()}
+    without = Metrics(CollectorRegistry())
+    without.decided(WEB, sized(5, 600), build.workload())
+    assert not series(without, "hvpa_saved_request") | series(without, "hvpa_saved_since_timestamp_seconds")

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from hvpa.api.values.duration import DAY
 from hvpa.cli.errors import CommandError
 from hvpa_lab.init.source.present import TargetName, present
-from hvpa_lab.init.source.prometheus import expressions, quoted, read_queries, spans, standard
+from hvpa_lab.init.source.prometheus import expressions, read_queries, spans, standard
+from hvpa_lab.prometheus.server import quoted
 from tests.unit.cli.api_server import Responder, listening
 from tests.unit.cli.schema import check, schema_of
 from tests.unit.cli.support import Ran, Shell

@@ -76,7 +76,7 @@ def test_figures_are_sure_if_they_rest_on_history_alone(shell: Shell, teams: lis
     assert bases == {"web": "Mixed", "worker": "History", "database": "None"}
     assert report["summary"]["sureSavingPerMonth"] == 53.17
     assert report["summary"]["bases"] == {
-        "History": 1, "Mixed": 1, "Snapshot": 0, "YoungHistory": 0, "None": 1,
+        "Measured": 0, "History": 1, "MeasuredReplicas": 0, "Mixed": 1, "Snapshot": 0, "YoungHistory": 0, "None": 1,
     }  # fmt: skip
     assert report["summary"]["risks"]["SingleReplica"] == 1
 

@@ -1,0 +1,1 @@
+"""Queries of a Prometheus server: of one workload (`hvpa_lab.init`), or of all at once (`hvpa_lab.report`)."""

@@ -1,0 +1,39 @@
+"""The flags of a Prometheus server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from hvpa.cli.arguments import checked
+from hvpa_lab.simulate.scenario.fields import seconds_of
+
+TIMEOUT: Final = "1m"
+
+
+def add_server(add: Callable[..., Any], text: str, since: str, step: str) -> None:
+    """Declares the flags; `text` is about the first."""
+    add(
+        "--prometheus",
+        metavar="URL",
+        help=f"{text}: URL of a Prometheus server, such as http://localhost:9090",
+    )
+    text = f"with --prometheus: how far back to query (default {since})"
+    add("--since", type=length, default=length(since), metavar="DURATION", help=text)
+    text = f"with --prometheus: query resolution (default {step})"
+    add("--step", type=length, default=length(step), metavar="DURATION", help=text)
+    text = "with --prometheus: file with a bearer token"
+    add("--prometheus-token", type=Path, metavar="FILE", help=text)
+    text = f"with --prometheus: query timeout (default {TIMEOUT})"
+    add("--timeout", type=length, default=length(TIMEOUT), metavar="DURATION", help=text)
+
+
+def length(text: str) -> float:
+    """A duration of a second or more, in seconds."""
+    return checked(
+        text,
+        seconds_of,
+        lambda duration: duration >= 1,
+        "a duration of a second or more (such as 1m, 6h, 14d)",
+    )
