@@ -4,7 +4,6 @@ says comes true. Each step is a fixture, which needs the step before it, and a t
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from typing import Final
 
 import pytest
 
-from hvpa.api.values.quantity import parse_cpu
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.process import Process, free_port
 from tests.e2e.full.shells import ROOT, Shells, blocks
