@@ -33,7 +33,7 @@ KINDS = {
 }
 """Workloads of each kind in each namespace."""
 TIERS = {"web": "web", "api": "web", "store": "data"}
-SERVICE = {"cpu": "200m", "memory": "128Mi"}
+SERVICE = {"cpu": "100m", "memory": "128Mi"}
 
 
 def objects(team: str) -> Iterator[Json]:
@@ -43,16 +43,16 @@ def objects(team: str) -> Iterator[Json]:
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team, "labels": labels}}
     for kind, count in KINDS.items():
         for index in range(1, count + 1):
-            yield from workload(kind, f"{kind}-{index}", team, used=60 + 40 * ((number + index) % 6))
+            yield from workload(kind, f"{kind}-{index}", team, load=(number + index) % 6)
     yield cron_job(team)
     yield {**pod(team), "apiVersion": "v1", "kind": "Pod"}
 
 
-def workload(kind: str, name: str, team: str, used: int) -> Iterator[Json]:
-    """A workload whose pods use this CPU in millicores, and its HPA or VPA."""
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template(kind, name, used)}
-    if kind in ("web", "api", "queue", "agent"):
-        del spec["replicas"]  # an HPA has it, or nodes
+def workload(kind: str, name: str, team: str, load: int) -> Iterator[Json]:
+    """A workload with a load of 0 to 5, and its HPA or VPA."""
+    spec: Json = {"selector": {"matchLabels": {"app": name}}, "template": template(kind, name, load)}
+    if kind not in ("web", "api", "queue", "agent"):  # those have an HPA, or a pod on each node
+        spec["replicas"] = 2 if kind in TIERS else 1
     if kind == "store":
         spec["serviceName"] = name
     made = {"store": "StatefulSet", "agent": "DaemonSet"}.get(kind, "Deployment")
@@ -70,9 +70,12 @@ def workload(kind: str, name: str, team: str, used: int) -> Iterator[Json]:
         }
 
 
-def template(kind: str, name: str, used: int) -> Json:
-    """The pod template."""
-    usage = {"kwok.x-k8s.io/usage-cpu": f"{used}m", "kwok.x-k8s.io/usage-memory": f"{used}Mi"}
+def template(kind: str, name: str, load: int) -> Json:
+    """The pod template. With a load of 0 to 3, pods use less than they request."""
+    usage = {
+        "kwok.x-k8s.io/usage-cpu": f"{15 + 25 * load}m",
+        "kwok.x-k8s.io/usage-memory": f"{20 + 30 * load}Mi",
+    }
     container: Json = {"name": "app", "image": f"example.com/{kind}:1", "resources": {"requests": SERVICE}}
     spec: Json = {"terminationGracePeriodSeconds": 0, "containers": [container]}
     match kind:
@@ -94,7 +97,7 @@ def hpa(kind: str, meta: Json, target: Json) -> Json:
     """The HPA of a workload."""
     value = {"type": "Utilization", "averageUtilization": 70}
     if kind == "api":
-        value = {"type": "AverageValue", "averageValue": "140m"}
+        value = {"type": "AverageValue", "averageValue": "70m"}
     made: Json = {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",

@@ -99,8 +99,10 @@ def _partial(workload: Workload, metadata: Json, sizes: Sizes) -> Json:
         {"name": name, "resources": resource_values(size)} for name, size in sizes.containers.items()
     ]
     spec: Json = {} if sizes.replicas is None else {"replicas": sizes.replicas}
-    if containers:
-        spec["template"] = {"spec": {"containers": containers}}
+    whole = {} if sizes.pod is None else resource_values(sizes.pod)
+    pod = {**({"resources": whole} if whole else {}), **({"containers": containers} if containers else {})}
+    if pod:
+        spec["template"] = {"spec": pod}
     return {
         "apiVersion": workload.api_version,
         "kind": workload.kind,

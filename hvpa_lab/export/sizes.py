@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.kinds import has_replicas, kind_key
-from hvpa.api.objects.read_models import Workload
+from hvpa.api.objects.read_models import TemplateSpec, Workload
 from hvpa.api.values.names import is_kind, is_label, is_subdomain
 from hvpa.api.values.quantity import Resource
 from hvpa.cli.input.gather import invalid
@@ -19,8 +19,9 @@ from hvpa.core import Settings, decide, observe
 from hvpa.core.gates import gates
 from hvpa.core.model import Decision, Objects, ResourceRequirements, ScalableObservation
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.workload.containers import ContainerResource, present_resources
+from hvpa.core.workload.containers import SHARED, ContainerResource, amounts, present_resources
 from hvpa.core.workload.governed import governed
+from hvpa.core.workload.pod_level import POD, with_pod
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.targeting import Place, Target, place_of, reference_of
 from hvpa.reconcile.ports import Key
@@ -41,11 +42,13 @@ HOLDS: Final = frozenset(
 
 
 class Sizes(NamedTuple):
-    """Requests and limits by container, only of the resources that the Hvpa governs, and the replicas (None: something
-    else sets them)."""
+    """Requests and limits, only of the resources that the Hvpa governs, and the replicas (None: something else sets
+    them)."""
 
     containers: Mapping[str, ResourceRequirements]
     replicas: int | None = None
+    pod: ResourceRequirements | None = None
+    """Of the pod itself, if its template has resources of its own."""
 
 
 class Sized(NamedTuple):
@@ -71,6 +74,8 @@ class NotSized(NamedTuple):
 
 
 Result = Sized | NotSized
+_SizesOf = Callable[[ContainerResource], Mapping[str, ResourceRequirements]]
+"""The sizes that apply to a container resource, by container."""
 
 
 def all_sizes(
@@ -134,12 +139,22 @@ def _result(
     counts = _replicas(target, objects, observation, decision) if with_replicas else (None, None)
     if not items and counts[1] is None:
         return None
-    template = present_resources(observation.target.spec.template.spec.containers)
+    template = observation.target.spec.template.spec
+    in_template = present_resources(template.containers)
     present = present_resources(observation.workload.spec.template.spec.containers)
     held = _held(decision)
-    wanted = _of_items(items, lambda item: present if item.key in held else decision.recommended)
-    before = Sizes(_of_items(items, lambda item: template), counts[0])
-    return Sized(target, key, observation.target, before, Sizes(wanted, counts[1]))
+    if SHARED in in_template:  # the pod's amounts belong together
+        resources = {key.resource for key in held}
+        held = frozenset(item.key for item in items if item.resource in resources)
+    return Sized(
+        target,
+        key,
+        observation.target,
+        _sizes(template, items, lambda item: in_template, counts[0]),
+        _sizes(
+            template, items, lambda item: present if item.key in held else decision.recommended, counts[1]
+        ),
+    )
 
 
 def _unknown(observation: ScalableObservation, decision: Decision) -> str | None:
@@ -162,7 +177,7 @@ def _held(decision: Decision) -> frozenset[ResourceKey]:
 
 def _of_items(
     items: Collection[ContainerResource],
-    sizes: Callable[[ContainerResource], Mapping[str, ResourceRequirements]],
+    sizes: _SizesOf,
 ) -> dict[str, ResourceRequirements]:
     """Requests of the governed resources, and the limits that change with them, in the sizes that apply to each."""
     found: dict[str, ResourceRequirements] = {}
@@ -175,6 +190,26 @@ def _of_items(
             {**before.limits, **_only(item.resource, limits)},
         )
     return {name: size for name, size in found.items() if size.requests or size.limits}
+
+
+def _sizes(
+    template: TemplateSpec, items: Collection[ContainerResource], sizes: _SizesOf, replicas: int | None
+) -> Sizes:
+    """Sizes of the containers, with the pod's own amounts in place of `SHARED`, as far as the template has them."""
+    containers = _of_items(items, sizes)
+    if template.resources is None or SHARED not in present_resources(template.containers):
+        return Sizes(containers, replicas)
+    fixed = {item.resource for item in items if not item.scales_limit}
+    limits = {
+        item.resource: limit
+        for item in items
+        if item.resource not in fixed and (limit := sizes(item)[SHARED].limits.get(item.resource)) is not None
+    }
+    shared = containers.get(SHARED, ResourceRequirements({}, {}))
+    whole = dict(with_pod(template, {**containers, SHARED: ResourceRequirements(shared.requests, limits)}))
+    pod, own = whole.pop(POD), amounts(template.resources.requests)
+    requests = {of: size for of, size in pod.requests.items() if of in own}
+    return Sizes(whole, replicas, ResourceRequirements(requests, pod.limits))
 
 
 def _only(resource: Resource, sizes: Mapping[Resource, int]) -> dict[Resource, int]:

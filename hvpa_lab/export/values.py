@@ -20,6 +20,7 @@ from hvpa.api.values.documents import Plain
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.files import FileError, Source, load_documents
 from hvpa.cli.output import Json
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.export.document import resource_values
 from hvpa_lab.export.sizes import Sizes
 
@@ -40,7 +41,7 @@ class _Entry(NamedTuple):
     fields: Mapping[str, str]
     labels: Mapping[str, str]
     containers: Mapping[str, Path | None]
-    """By container or ANY; None: not exported."""
+    """By container, ANY or POD; None: not exported."""
     replicas: Path | None
 
     def matches(self, workload: Workload) -> bool:
@@ -67,11 +68,14 @@ class ValuePaths:
         values: Json = {}
         if sizes.replicas is not None and entry.replicas is not None:
             self._put(values, self._filled(entry.replicas, workload, ""), sizes.replicas)
-        for name, size in sizes.containers.items():
-            if name not in entry.containers and ANY not in entry.containers:
-                why = f"{self.file} has no path for container {name}"
-                raise CommandError(f"{why} (an empty path leaves it out)")
-            path = entry.containers.get(name, entry.containers.get(ANY))
+        known = entry.containers
+        others = {name: known[ANY] for name in sizes.containers if ANY in known}
+        of_pod = {} if sizes.pod is None else {POD: sizes.pod}
+        for name, size in {**sizes.containers, **of_pod}.items():
+            if name not in {**others, **known}:
+                what = "the pod itself, (pod)" if name == POD else f"container {name}"
+                raise CommandError(f"{self.file} has no path for {what} (an empty path leaves it out)")
+            path = {**others, **known}[name]
             if path is not None:
                 self._put(values, self._filled(path, workload, name), resource_values(size))
         if not values:
