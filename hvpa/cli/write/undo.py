@@ -23,12 +23,13 @@ from hvpa.cli.arguments import add_cluster, add_hvpa
 from hvpa.cli.errors import DONE, CommandError
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.cli.write.hvpas import MANAGER, TRIES, HvpaMeta, WrittenHvpa, change_hvpa, paused
-from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.actuation.desired import patch_of, sizes_of
 from hvpa.core.model import LAST_APPLIED, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import amounts, present_resources, wire
+from hvpa.core.workload.pod_level import for_api, shared_in_template
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.transport import STRATEGIC_MERGE_PATCH, Body
 from hvpa.kube.clock import SystemClock
@@ -100,14 +101,15 @@ async def _planned(reader: Reader, namespace: str, name: str) -> _Undo:
     assert hvpa.spec is not None
     resource = WORKLOADS[hvpa.spec.target_ref.kind]
     raw = await reader.transport.request("GET", resource.path(namespace, hvpa.spec.target_ref.name))
-    workload = resource.read(raw)
+    workload = shared_in_template(resource.read(raw))
     spec, changes = _restored(workload, previous, _set_by_hvpa(title, hvpa, workload, previous))
     if not spec:
         raise CommandError(f"{title}: the workload already has the size before its last change")
     assert previous.time is not None
     before = f"as before {readable_timestamp(previous.time)}"
     text = f"{workload.kind} {namespace}/{workload.metadata.name}: {', '.join(changes)}, {before}"
-    return _Undo(resource, workload, spec, text)
+    body: Any = for_api(workload, patch_of(workload, spec)).body
+    return _Undo(resource, workload, body["spec"], text)
 
 
 def _previous(title: str, hvpa: HvpaObject) -> PreviousSize:

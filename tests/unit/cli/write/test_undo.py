@@ -60,6 +60,35 @@ def test_it_pauses_first_and_restores_the_requests(live: Live, api: Api, stepped
     assert [what for what, verb in api.asked if verb == "patch"] == ["hvpas", "deployments"]
 
 
+def test_resources_of_the_pod_itself_come_back(
+    shell: Shell, live: Live, api: Api, trajectory: list[Doc]
+) -> None:
+    """The app requests memory, and has the CPU of the pod."""
+    of_template = "spec.template.spec"
+    before = {
+        f"{of_template}.resources": {"requests": {"cpu": "1", "memory": "2Gi"}},
+        f"{of_template}.containers.0.resources": {"requests": {"memory": "1Gi"}},
+    }
+    documents = with_fields(trajectory, "Deployment", "shop", before)
+    explained = shell.explain(documents)
+    patch = explained["patch"]
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    fields = {
+        f"{of_template}.resources": patch["spec"]["template"]["spec"]["resources"],
+        f"{of_template}.containers.0.resources": container["resources"],
+        "metadata.annotations": patch["metadata"]["annotations"],
+    }
+    documents = with_fields(documents, "Hvpa", "shop", {"status": explained["nextStatus"]})
+    api.put(with_fields(documents, "Deployment", "shop", fields))
+    ran = live("undo", "shop")
+    assert (ran.code, ran.err) == (0, "")
+    assert "(shared) cpu request 1200m -> 1" in ran.out
+    (restored,) = api.patched
+    pod = restored["template"]["spec"]
+    assert pod["resources"] == before[f"{of_template}.resources"]
+    assert pod["containers"] == [{"name": "app", "resources": {"requests": {"memory": "1Gi"}}}]
+
+
 def test_replicas_come_back_if_they_were_more(live: Live, api: Api, stepped: list[Doc]) -> None:
     api.put(with_fields(stepped, "Deployment", "shop", {"spec.replicas": 1}))
     assert "replicas 1 -> 2, as before" in live("undo", "shop").out

@@ -62,6 +62,17 @@ def test_values_are_at_the_paths(tmp_path: Path, entry: Any, values: Any) -> Non
     assert paths(tmp_path, entry).document(WEB, SIZES) == values
 
 
+def test_resources_of_the_pod_itself_need_a_path_of_their_own(tmp_path: Path) -> None:
+    sizes = Sizes({"web": SMALL}, pod=LARGE)
+    whole = paths(tmp_path, {"containers": {"*": "{container}", "(pod)": "whole"}}).document(WEB, sizes)
+    assert whole == {"web": RESOURCES["log"], "whole": RESOURCES["web"]}
+    assert paths(tmp_path, {"containers": {"*": "a", "(pod)": ""}}).document(WEB, sizes) == {
+        "a": RESOURCES["log"]
+    }
+    with pytest.raises(CommandError, match=r"no path for the pod itself, \(pod\) \(an empty path"):
+        paths(tmp_path, {"containers": {"*": "{container}"}}).document(WEB, sizes)
+
+
 @pytest.mark.parametrize(
     ("match", "matches"),
     [
