@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.process import Process, free_port
@@ -261,15 +262,22 @@ def test_through_git_the_ci_applies_the_sizes_that_were_merged(
         fleet.type(f"kubectl auth can-i list hvpas {job}; kubectl auth can-i patch deployments {job} || true")
         == "yes\nno\n"
     )
-    files = {path.name for path in (fleet.shells.place / "fleet/sizes/red").glob("*-*.yaml")}
+    files = list((fleet.shells.place / "fleet/sizes/red").glob("*-*.yaml"))
     assert len(files) == EACH
-    red = {place for place in fleet.changed(before) if place[0] == "red"}
-    assert red
-    assert (
-        fleet.type(f"hvpa export -n red --to fleet/sizes --check {job} > check.log || true; cat check.log")
-        != ""
-    )
+    wanted = dict(map(in_file, files))
+    sizes = fleet.sizes()
+    assert {place: {name: sizes[place][name] for name in size} for place, size in wanted.items()} == wanted
+    assert "red" in {team for team, _, _ in fleet.changed(before)}
     assert fleet.modes("red") == {"Recommend": EACH}
+
+
+def in_file(file: Path) -> tuple[Place, Json]:
+    """The workload of an exported file, and its resources."""
+    manifest = yaml.safe_load(file.read_text())
+    pod = manifest["spec"]["template"]["spec"]
+    size = {each["name"]: each["resources"] for each in pod.get("containers", ())}
+    whole = {"pod": pod["resources"]} if "resources" in pod else {}
+    return ("red", manifest["kind"], manifest["metadata"]["name"]), size | whole
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +325,7 @@ def test_after_uninstallation_nothing_is_left(
     assert fleet.sizes() == sizes
     assert {team for team, _, _ in fleet.changed(before)} == {"blue", "green"}
     assert fleet.recommenders() == recommenders
-    assert fleet.api.list("Lease") == []
+    assert [lease for lease in fleet.api.list("Lease") if "hvpa" in lease["metadata"]["name"]] == []
     for kind in (*KINDS, "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "CronJob", "Pod", "Namespace"):
         for each in fleet.api.list(kind):
             texts = {**each["metadata"].get("annotations", {}), **each["metadata"].get("labels", {})}
