@@ -20,10 +20,10 @@ TEAMS = (
     *("violet", "brown", "black", "white", "grey", "pink"),
 )
 KINDS = {
-    "web": 6,  # a Deployment with an HPA on CPU utilization
-    "api": 3,  # with an HPA on the CPU of a pod
-    "queue": 2,  # with an HPA that KEDA made
-    "worker": 4,  # without HPA and VPA
+    "web": 3,  # a Deployment with an HPA on CPU utilization
+    "api": 2,  # with an HPA on the CPU of a pod
+    "queue": 1,  # with an HPA that KEDA made
+    "worker": 9,  # without HPA and VPA
     "sized": 2,  # with a VPA that acts
     "store": 2,  # a StatefulSet
     "agent": 1,  # a DaemonSet
