@@ -246,7 +246,9 @@ install: kubectl ## install the CRD
 	@$(KUBECTL) apply --server-side --force-conflicts -k config/crd
 
 .PHONY: uninstall
-uninstall: kubectl ## remove the CRD and with it all Hvpas (workloads stay as they are)
+uninstall: kubectl ## remove the CRDs and with them all policies and Hvpas (workloads stay as they are)
+	@# Policies first: until their operator has ended, it makes their Hvpas again.
+	@$(KUBECTL) delete --ignore-not-found crd clusterhvpapolicies.autoscaling.k8s.io hvpapolicies.autoscaling.k8s.io
 	@$(KUBECTL) delete --ignore-not-found -k config/crd
 
 .PHONY: render

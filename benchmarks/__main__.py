@@ -1,5 +1,5 @@
 """`python -m benchmarks [NAME] [options]`: runs one of decision, simulation, client, scale, policies, resizes, joint,
-arena, jumps, hostile, node, kubelets, fast, export and report.
+arena, jumps, hostile, node, kubelets, fast, export, report and dashboard.
 
 Without a name it runs the first four in order, with a simulation of three days, and scale with 100 and 2,000 Hvpas
 (scale's own default includes 10,000). `jumps --cluster` measures on a local control plane the jumps that `jumps`
@@ -27,6 +27,7 @@ MODULES = {
     "fast": "benchmarks.fast",
     "export": "benchmarks.export",
     "report": "benchmarks.report",
+    "dashboard": "benchmarks.dashboard",
 }
 ALL = {"decision": [], "simulation": ["--days", "3"], "client": [], "scale": ["--hvpas", "100,2000"]}
 """Benchmarks that run without a name, and their options."""

@@ -12,6 +12,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 DEMO: Final = "tests/e2e/test_demo.py"
 FIRST_DAY: Final = "tests/e2e/full/test_first_day.py"
+PLATFORM_TEAM: Final = "tests/e2e/full/test_platform_team.py"
 TUTORIAL: Final = "tests/e2e/full/test_tutorial.py"
 WHOLE_DEMO: Final = f"{DEMO}::test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began"
 DEMO_OPTION: Final = f"{DEMO}::test_an_option_that_can_not_be_used_ends_with_2_and_starts_nothing"
@@ -37,9 +38,10 @@ SHARES: Final = (
         "tests/e2e/node/test_demo.py",
         "tests/e2e/node/",
     ),
-    # Have control planes of their own: Helm installs and uninstalls the CRD.
+    # Have control planes of their own: the pages install and uninstall the CRD.
     tuple(f"{page}::test_the_page_keeps_its_word[real]" for page in (FIRST_DAY, TUTORIAL)),
     (DEMO, TUTORIAL),
+    (PLATFORM_TEAM,),
     (FIRST_DAY,),
     ("tests/e2e/full/test_stale_live.py", "tests/e2e/full/", "tests/e2e/test_localcluster.py"),
     ("tests/e2e/bare/test_soak.py",),

@@ -38,6 +38,7 @@ GATES = (*gates.GATES, gates.POD_REPLACEMENT, gates.MAX_STEP)
 IN_ORDER = {
     "docs/tutorial.md": "tests/e2e/full/test_tutorial.py",
     "docs/first-day.md": "tests/e2e/full/test_first_day.py",
+    "docs/platform-team.md": "tests/e2e/full/test_platform_team.py",
     "docs/review.md": "tests/e2e/bare/scaling/test_review.py",
     "docs/export.md": "tests/e2e/bare/reporting/test_export.py",
     "docs/policies.md": "tests/e2e/full/test_policies.py",

@@ -72,6 +72,54 @@ def container(folder: Path, name: str = "default/deployment-shop.yaml") -> Any:
 
 
 # --- what is written -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("whole", "own", "wanted", "containers"),
+    [
+        pytest.param(
+            {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "4Gi"}},
+            {},
+            {"requests": {"cpu": "1200m", "memory": "1887437k"}, "limits": {"memory": "7549748k"}},
+            None,
+            id="containers share all",
+        ),
+        pytest.param(
+            {"requests": {"cpu": "1500m"}, "limits": {"cpu": "3", "memory": "8Gi"}},
+            {"requests": {"cpu": "1", "memory": "1Gi"}},
+            {"requests": {"cpu": "1700m"}, "limits": {"cpu": "3400m", "memory": "15099496k"}},
+            {"requests": {"cpu": "1200m", "memory": "1887437k"}},
+            id="a container requests a part",
+        ),
+    ],
+)
+def test_resources_of_the_pod_itself_are_exported(
+    export: Callable[..., Ran],
+    repository: Path,
+    trajectory: list[Doc],
+    whole: Doc,
+    own: Doc,
+    wanted: Doc,
+    containers: Doc | None,
+) -> None:
+    pod = {"spec.template.spec.resources": whole, "spec.template.spec.containers.0.resources": own}
+    assert export(with_fields(trajectory, "Deployment", "shop", pod)).code == 0
+    (spec,) = [yaml.safe_load((repository / "default/deployment-shop.yaml").read_text())["spec"]]
+    expected = {} if containers is None else {"containers": [{"name": "app", "resources": containers}]}
+    assert spec["template"]["spec"] == {"resources": wanted, **expected}
+
+
+def test_a_size_of_the_pod_that_is_held_keeps_all_of_that_resource(
+    export: Callable[..., Ran], repository: Path, trajectory: list[Doc]
+) -> None:
+    """Lower memory needs a longer history, so the pod keeps its memory, and gets its CPU."""
+    whole = {"requests": {"cpu": "1", "memory": "8Gi"}, "limits": {"memory": "16Gi"}}
+    pod = {"spec.template.spec.resources": whole, "spec.template.spec.containers.0.resources": {}}
+    assert export(with_fields(trajectory, "Deployment", "shop", pod)).code == 0
+    spec = yaml.safe_load((repository / "default/deployment-shop.yaml").read_text())["spec"]
+    resources = spec["template"]["spec"]["resources"]
+    assert (resources["requests"]["memory"], resources["limits"]["memory"]) == ("8Gi", "16Gi")
+    assert resources["requests"]["cpu"] == "1200m"
+
+
 def test_a_patch_for_each_workload_and_a_component_for_each_namespace(
     export: Callable[..., Ran], repository: Path, trajectory: list[Doc]
 ) -> None:
