@@ -108,7 +108,7 @@ def _put(found: dict[str, list[Object]], meta: Object, number: int) -> None:
 
 
 def answer(count: int, form: dict[str, list[str]]) -> bytes:
-    """What Prometheus answers: for each workload a value per day."""
+    """The answer of Prometheus: for each workload a value per day."""
     first, last = (round(float(form[name][0])) for name in ("start", "end"))
     kinds = {"avg_over_time((count": REPLICAS, "quantile": 0.2, "max": 4e8}
     size = next((size for start, size in kinds.items() if form["query"][0].startswith(start)), 0.5)

@@ -78,7 +78,7 @@ def _when(report: Report) -> str:
 
 
 def _span(report: Report) -> str:
-    """What time the figures cover."""
+    """The time that the figures cover."""
     past = report.inventory.around.past
     if past is None:
         return (

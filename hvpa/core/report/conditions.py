@@ -196,7 +196,7 @@ def _of_bounds(observation: ScalableState) -> Finding | None:
 
 def _of_runtimes(observation: ScalableState) -> Finding | None:
     """Return a contradiction between pod template and `spec.runtimes`, a heap that more memory does not enlarge, or one
-    that needs more than what is recommended."""
+    that needs more than the recommendation."""
     runtimes = observation.spec.runtimes
     if not runtimes:
         return None

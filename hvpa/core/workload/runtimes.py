@@ -130,7 +130,7 @@ def told(container: TemplateContainer) -> tuple[Sequence[Scalar], Sequence[Scala
 
 
 def _options(words: str) -> str:
-    """Returns the options of a heap, and what happens once it is full, in a text, in their order."""
+    """Returns the options of a heap, and of its end once it is full, in a text, in their order."""
     options = (_JAVA_HEAP, _JAVA_PERCENT, _JAVA_EXITS, _NODE_HEAP)
     found = [match for option in options for match in option.finditer(words)]
     return " ".join([match[1] for match in sorted(found, key=lambda match: match.start())])
@@ -235,8 +235,8 @@ def read_at_start(runtimes: Sequence[Runtime], containers: Iterable[Container]) 
 
 
 def heaps_of(runtimes: Sequence[Runtime], containers: Iterable[TemplateContainer]) -> dict[str, Heap]:
-    """Returns the heaps of these runtimes by container: what the template sets, what is declared, or the usual share
-    of the limit."""
+    """Returns the heaps of these runtimes by container: that of the template, the declared share of the limit, or the
+    usual one."""
     containers = list(containers)
     known = {container.name for container in containers}
     shares = {

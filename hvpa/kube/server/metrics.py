@@ -391,7 +391,7 @@ class _Saved(Collector):
         self._since: dict[Key, list[Row]] = {}
 
     def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        """Store what is saved after a decision."""
+        """Store the savings after a decision."""
         now, before = saved(decision, workload), self._known.get(key, {})
         if now == before:
             return
@@ -439,7 +439,7 @@ class _Saved(Collector):
         return families
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield what each Hvpa saves, as text."""
+        """Yield the savings of each Hvpa, as text."""
         what = "Requests saved since HVPA first changed the workload, in cores or bytes."
         yield from _gauge("hvpa_saved_request", what, self._rows, 1)
         since = "Time of HVPA's first change of the workload (Unix time)."

@@ -58,7 +58,7 @@ def beyond_pod(template: Mapping[str, ResourceRequirements]) -> PodProblem | Non
 
 
 def _fixed_part(place: SourceDocument, given: FixedPart, usual: ResourceRequirements) -> ResourceRequirements:
-    """The resources of a container or pod of fixed size; what is not given stays as usual."""
+    """The resources of a container or pod of fixed size; others stay as usual."""
     requests = usual.requests if given.requests is None else given.requests.by_resource()
     limits = usual.limits if given.limits is None else given.limits.by_resource()
     for resource, limit in limits.items():

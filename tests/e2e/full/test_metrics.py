@@ -243,7 +243,7 @@ def _reason(cluster: ControlPlane, namespace: str) -> str:
 
 
 def _writes(cluster: ControlPlane, namespace: str) -> list[Json]:
-    """What the operator has written into the specs of Deployments, in order."""
+    """The operator's writes into the specs of Deployments, in order."""
     found = cluster.audit.requests(
         writes=True, user=OPERATOR_USER, namespace=namespace, resource="deployments", code=200
     )

@@ -56,7 +56,7 @@ class Fleet:
         self.api = KubeApi(Path(shells.env["KUBECONFIG"]))
 
     def type(self, block: str) -> str:
-        """What the commands of a block print."""
+        """The output of a block's commands."""
         return self.shells.run(block)
 
     def sizes(self) -> dict[Place, Json]:
@@ -204,7 +204,7 @@ def test_each_workload_has_an_hvpa_that_changes_nothing(
 
 @pytest.fixture(scope="module")
 def reviewed(fleet: Fleet, recommended: str) -> str:
-    """What `hvpa status` and `hvpa approve` print once sizes wait."""
+    """The output of `hvpa status` and `hvpa approve` once sizes wait."""
     stage, look, approve = REVIEW.partition("hvpa status")[0], *REVIEW.splitlines()[-2:]
     fleet.type(stage)
     wait_for(
@@ -247,7 +247,7 @@ def test_in_apply_hvpas_scale_and_take_over_the_hpas_that_they_may(
 
 @pytest.fixture(scope="module")
 def merged(fleet: Fleet, applied: str) -> str:
-    """What the CI has printed."""
+    """The output of the CI."""
     fleet.type(RIGHTS)
     fleet.type(SERVER)
     return fleet.type(PROPOSE)
@@ -281,7 +281,7 @@ def in_file(file: Path) -> tuple[Place, Json]:
 
 @pytest.fixture(scope="module")
 def opted_out(fleet: Fleet, merged: str) -> str:
-    """What kubectl prints."""
+    """The output of kubectl."""
     return fleet.type(OPT_OUT)
 
 
@@ -293,7 +293,7 @@ def test_a_team_that_opts_out_has_no_hvpas(fleet: Fleet, opted_out: str) -> None
 
 @pytest.fixture(scope="module")
 def undone(fleet: Fleet, opted_out: str) -> str:
-    """What is undone."""
+    """The undone steps."""
     return fleet.type(UNDO)
 
 

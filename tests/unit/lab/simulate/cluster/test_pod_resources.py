@@ -23,7 +23,7 @@ def resources(requests: Any = None, limits: Any = None) -> ResourceRequirements:
 
 
 def shared(requests: Any = None, limits: Any = None, *containers: Any, **fields: Any) -> SimWorkload:
-    """An app and a proxy, which share what their pod has."""
+    """An app and a proxy, which share the resources of their pod."""
     given = containers or (
         container("app", cpu_per_unit=10.0, memory_per_unit=10.0),
         container("proxy", cpu_base=5.0, memory_base=50.0),
