@@ -81,7 +81,7 @@ class Server:
         return {name: merged(series_lists) for name, series_lists in chunks.items()}
 
     async def missing(self, metrics: Sequence[str], matchers: str, window: Window) -> list[str]:
-        """The metrics that the server lacks, in words: each one without series that match, with the labels that it has."""
+        """The metrics that the server lacks, in words: each without series that match, with the labels that it has."""
         problems = []
         for metric in metrics:
             selector = f"{metric}{{{matchers}}}"

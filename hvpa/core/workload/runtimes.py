@@ -61,11 +61,12 @@ _NODE_HEAP: Final = re.compile(
 )
 _GO_LIMIT: Final = re.compile(r"([0-9]{1,15})(|B|KiB|MiB|GiB|TiB)\Z", re.ASCII)
 _UNITS: Final = {"": 0, "b": 0, "k": 1, "kib": 1, "m": 2, "mib": 2, "g": 3, "gib": 3, "t": 4, "tib": 4}
-_JAVA_EXITS: Final = re.compile(rf"{_BEGINS}(-XX:\+(Exit|Crash)OnOutOfMemoryError){_STOPS}", re.ASCII)
-_EXIT_CODES: Final = {"Exit": 3, "Crash": 134}
-"""How a JVM with this option ends once its heap is full."""
-_NODE_EXIT: Final = 134
-"""How Node ends then: it aborts (SIGABRT)."""
+_JAVA_EXITS: Final = re.compile(rf"{_BEGINS}(-XX:\+ExitOnOutOfMemoryError){_STOPS}", re.ASCII)
+_JAVA_EXIT_CODE: Final = 3
+"""Exit code of a JVM with this option whose heap is full."""
+_NODE_EXIT_CODES: Final = frozenset({134, 139})
+"""Exit codes of Node whose heap is full: SIGABRT, or SIGSEGV as the first process of a container, which gets no
+SIGABRT (docs/runtimes.md, test 13)."""
 _USUAL_PERCENT: Final = {"Java": 25, "Node": 50}
 """The share of the limit that the heap has if nothing sets it (docs/runtimes.md, tests 3 and 7)."""
 MOST_PERCENT: Final = 95
@@ -260,14 +261,12 @@ def full_heap_exits(
     for runtime in runtimes:
         container = by_name.get(runtime.container)
         if container is not None and runtime.kind == "Node":
-            exits[container.name] = {_NODE_EXIT}
+            exits[container.name] = _NODE_EXIT_CODES
         if container is not None and runtime.kind == "Java":
             variables = {variable.name: variable for variable in container.env or ()}
             texts = [words for _, words in _sources(variables, (*JVM_FIRST, *JVM_LAST))]
-            found = [
-                match[2] for words in (*texts, _words(container)) for match in _JAVA_EXITS.finditer(words)
-            ]
-            exits[container.name] = {_EXIT_CODES[option] for option in found}
+            if any(_JAVA_EXITS.search(words) for words in (*texts, _words(container))):
+                exits[container.name] = {_JAVA_EXIT_CODE}
     return exits
 
 

@@ -49,7 +49,7 @@ FAILED: Final = "Error"
 """The kubelet's reason of a container that ended by itself with an error, such as a full heap."""
 EXITS: Final = "-XX:+ExitOnOutOfMemoryError"
 """The option of a JVM that ends once its heap is full."""
-HEAP_EXIT_CODES: Final = {"Java": 3, "Node": 134}
+HEAP_EXIT_CODES: Final = {"Java": 3, "Node": 139}
 """Exit codes of a JVM with `EXITS`, and of Node, whose heap is full."""
 WORKLOAD_UID: Final = "workload"
 """The workload's uid."""

@@ -212,11 +212,8 @@ def test_heaps_are_those_of_the_template_or_declared_or_usual() -> None:
     ("declared", "shown", "codes"),
     [
         (runtime("Java"), template(["java", "-XX:+ExitOnOutOfMemoryError"]), {3}),
-        (runtime("Java"), template(JAVA_TOOL_OPTIONS="-Xmx1g -XX:+CrashOnOutOfMemoryError"), {134}),
         (runtime("Java"), template(_JAVA_OPTIONS="-XX:+ExitOnOutOfMemoryError", JAVA_OPTS="-Xmx1g"), {3}),
-        (runtime("Java"), template(["java", "-XX:-ExitOnOutOfMemoryError"]), set()),
-        (runtime("Java"), template(), set()),
-        (runtime("Node"), template(), {134}),
+        (runtime("Node"), template(), {134, 139}),
     ],
 )
 def test_a_runtime_whose_heap_is_full_has_its_exit_codes(
@@ -228,8 +225,14 @@ def test_a_runtime_whose_heap_is_full_has_its_exit_codes(
 
 
 def test_other_runtimes_have_no_exit_code_of_a_full_heap() -> None:
-    others = [runtime("Python"), runtime("Go", name="go"), runtime("Node", name="gone")]
-    assert full_heap_exits(others, [template(), template(name="go")]) == {}
+    others = [
+        runtime("Python"),
+        runtime("Go", name="go"),
+        runtime("Node", name="gone"),
+        runtime("Java", name="jvm"),
+    ]
+    jvm = template(["java", "-XX:-ExitOnOutOfMemoryError", "-XX:+ExitOnOutOfMemoryErrors"], name="jvm")
+    assert full_heap_exits(others, [template(), template(name="go"), jvm]) == {}
 
 
 def test_the_local_copy_keeps_only_what_shows_a_runtime() -> None:
