@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
 
     async def decider(reader: Reader) -> Decide:
         if args.revoke:
-            return _revoked
+            return revoked
         until = SystemClock().now().replace(microsecond=0) + args.until
         return partial(_approved, by=await _who(reader), until=until, up_only=args.up_only)
 
@@ -93,7 +93,8 @@ async def _who(reader: Reader) -> str:
     return one_line(msgspec.json.decode(answer, type=_SelfReview).status.user_info.username, LONGEST_NAME)
 
 
-def _revoked(hvpa: WrittenHvpa) -> HvpaChange | str:
+def revoked(hvpa: WrittenHvpa) -> HvpaChange | str:
+    """Decide to revoke the approval of an Hvpa."""
     if ANNOTATION not in hvpa.metadata.annotations:
         return "has no approval"
     return HvpaChange("revoked its approval", {ANNOTATION: None})

@@ -23,7 +23,8 @@ from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.arguments import add_cluster, add_hvpa
 from hvpa.cli.errors import DONE, CommandError
 from hvpa.cli.input.live import Reader, read_cluster
-from hvpa.cli.write.hvpas import MANAGER, TRIES, HvpaMeta, WrittenHvpa, change_hvpa, paused
+from hvpa.cli.write.approve import revoked
+from hvpa.cli.write.hvpas import MANAGER, TRIES, HvpaChange, HvpaMeta, WrittenHvpa, change_hvpa, paused
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.model import LAST_APPLIED, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
@@ -67,7 +68,7 @@ async def _undo(reader: Reader, args: argparse.Namespace) -> None:
     if args.dry_run:
         print(undo.changes)
         return
-    await change_hvpa(reader, WrittenHvpa(HvpaMeta(name, namespace)), paused, known=False)
+    await change_hvpa(reader, WrittenHvpa(HvpaMeta(name, namespace)), _stopped, known=False)
     for left in reversed(range(TRIES)):
         undo = await _planned(reader, namespace, name)  # the operator may have written in the meantime
         try:
@@ -78,6 +79,17 @@ async def _undo(reader: Reader, args: argparse.Namespace) -> None:
             continue
         print(undo.changes)
         return
+
+
+def _stopped(hvpa: WrittenHvpa) -> HvpaChange | str:
+    """Decide to pause an Hvpa, and to revoke its approval: otherwise HVPA would set the same size after `hvpa resume`."""
+    pause, revoke = paused(hvpa), revoked(hvpa)
+    if isinstance(revoke, str):
+        return pause
+    if isinstance(pause, str):
+        return revoke
+    done, annotations = f"{pause.done}, {revoke.done}", {**pause.annotations, **revoke.annotations}
+    return pause._replace(done=done, annotations=annotations)
 
 
 async def _write(reader: Reader, undo: _Undo) -> None:

@@ -13,6 +13,7 @@ from builders import build
 from builders.build import NOW
 from hvpa.api.hvpa.status import PreviousSize
 from hvpa.cli.write import undo
+from hvpa.core.gates.approval import ANNOTATION
 from hvpa.core.model import LAST_APPLIED
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.workload.containers import amounts
@@ -128,6 +129,25 @@ def test_replicas_come_back_if_they_were_more(live: Live, api: Api, stepped: lis
     api.put(with_fields(stepped, "Deployment", "shop", {"spec.replicas": 1}))
     assert "replicas 1 -> 2, as before" in live("undo", "shop").out
     assert api.patched == [{**RESTORED, "replicas": 2}]
+
+
+@pytest.mark.parametrize(
+    ("mode_before", "said"),
+    [("Review", "paused (its mode was Review), revoked its approval"), ("Paused", "revoked its approval")],
+)
+def test_the_approval_of_the_size_is_revoked(
+    live: Live, api: Api, stepped: list[Doc], mode_before: str, said: str
+) -> None:
+    """Otherwise the size would come back after `hvpa resume`."""
+    approval = {"until": "2026-12-01T00:00:00Z", "sizes": {"app": {"cpu": "1200m"}}}
+    fields = {"metadata.annotations": {ANNOTATION: json.dumps(approval)}, "spec.mode": mode_before}
+    api.put(with_fields(stepped, "Hvpa", "shop", fields))
+    assert live("undo", "shop").out.startswith(
+        f"Hvpa default/shop: {said}\nDeployment default/shop: app {STEP}"
+    )
+    (hvpa,) = api.found("", "hvpas")
+    assert ANNOTATION not in hvpa["metadata"]["annotations"]
+    assert mode(api) == "Paused"
 
 
 def test_a_paused_hvpa_is_restored_too(live: Live, api: Api, stepped: list[Doc]) -> None:
