@@ -82,7 +82,7 @@ async def _undo(reader: Reader, args: argparse.Namespace) -> None:
 
 
 def _stopped(hvpa: WrittenHvpa) -> HvpaChange | str:
-    """Decide to pause an Hvpa, and to revoke its approval: otherwise HVPA would set the same size after `hvpa resume`."""
+    """Decide to pause an Hvpa, and to revoke its approval, or HVPA would set the same size after `hvpa resume`."""
     pause, revoke = paused(hvpa), revoked(hvpa)
     if isinstance(revoke, str):
         return pause
