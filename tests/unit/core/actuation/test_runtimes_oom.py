@@ -74,6 +74,7 @@ EXITS = {"env": [{"name": "JAVA_TOOL_OPTIONS", "value": "-XX:+ExitOnOutOfMemoryE
     [
         (3, EXITS, JAVA, True),
         (1, EXITS, JAVA, False),
+        (3, merged(EXITS, {"command": ["java", "-Xmx512m"]}), JAVA, False),
         (3, {}, JAVA, False),
         (3, EXITS, {}, False),
         (134, {}, {"runtimes": [{"container": "app", "kind": "Node"}]}, True),
