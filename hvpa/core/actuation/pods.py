@@ -33,6 +33,7 @@ from hvpa.core.values.tuning import CREATED_WITHIN
 from hvpa.core.workload.containers import present_resources, read_all, wire
 from hvpa.core.workload.pod_level import with_pod
 from hvpa.core.workload.rollout import is_living
+from hvpa.recommend.hpa.pods import lasting
 
 _SEPARATOR: Final = "; "
 """Between the parts of an entry of new pods."""
@@ -293,11 +294,14 @@ def creation_changes(
         # nobody would end boosts of new pods
         boosts = Boosts.of(states, {} if desired is None else size_of_new_pods(desired))
         sizes = {key: sizes_in(entry) for key, entry in known.items()}
-        return {
-            key: _entry(states, usual)
-            for key, has in sizes.items()
-            if (usual := boosts.not_at_creation(has)) != has
-        }
+        template = states.target.spec.template.spec
+        ending = {one.name for one in template.init_containers} - {one.name for one in lasting(template)}
+        changed = {}
+        for key, has in sizes.items():
+            usual = boosts.not_at_creation({name: has[name] for name in has if name not in ending})
+            if usual != has:
+                changed[key] = _entry(states, usual)
+        return changed
     wanted = _wanted_entries(clock, states, desired, resizing)
     gone = {key: None for key in known if key not in wanted}
     return {**{key: entry for key, entry in wanted.items() if known.get(key) != entry}, **gone}

@@ -164,8 +164,7 @@ class Boosts(NamedTuple):
         boosted = self.boosted_in(sizes)
         undecided = {name: only(sizes[name], {MEMORY}) for name in boosted if name in self.undecided}
         decided = {name: self.usual[name] for name in boosted if name not in self.undecided}
-        usual = {**with_cpu(sizes, decided), **undecided}
-        return {name: size for name, size in usual.items() if name not in self.first}
+        return {**with_cpu(sizes, decided), **undecided}
 
 
 _NO_BOOSTS: Final = Boosts()
