@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.progress import Actuation, DesiredSize, RecommendedContainer
+from hvpa.api.hvpa.progress import Actuation, BoostedContainer, DesiredSize
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Quantity, Resources, Workload
 from hvpa.api.values.quantity import RESOURCES
@@ -56,7 +56,7 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     """Containers whose memory only other pods will have (`spec.runtimes`). `InPlaceOrRollout` then replaces pods."""
     rescues: frozenset[str] = frozenset()
     """Those of them whose memory these resizes raise in place, because they ran out of it."""
-    boosts: tuple[RecommendedContainer, ...] = ()
+    boosts: tuple[BoostedContainer, ...] = ()
     """As in the status."""
 
 
@@ -98,7 +98,7 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
 
 def end_boosts(
     context: GateContext, observation: ObservedState
-) -> tuple[tuple[PodResize, ...], tuple[RecommendedContainer, ...]]:
+) -> tuple[tuple[PodResize, ...], tuple[BoostedContainer, ...]]:
     """Returns the resizes that end boosts of pods that are not resized otherwise, since another strategy applies now,
     and the boosts that pods still have."""
     boosts, pods = Boosts.of(observation, {}), own_pods(observation)
