@@ -31,8 +31,8 @@ _Memory = tuple[Quantity | None, Quantity | None]
 
 def with_full_heaps(pods: tuple[Pod, ...], exits: Mapping[str, Set[int]]) -> tuple[Pod, ...]:
     """Returns pods in which a container counts as OOMKilled if it ended with one of its exit codes for a full heap
-    (`full_heap_exits`): it needs more memory, as after an OOM. Without a limit, its heap is a share of the node's memory,
-    which no request enlarges."""
+    (`full_heap_exits`): it needs more memory, as after an OOM. Without a limit, its heap is a share of the node's
+    memory, which no request enlarges."""
     return tuple([_with_full_heaps(pod, exits) for pod in pods]) if exits else pods
 
 

@@ -85,6 +85,12 @@ def test_a_long_boost_ends_at_once_although_the_spec_has_another_by_then(
     assert [boost.at_most for boost in outcome.status.boosts if boost.requests == {"cpu": "3"}] == [HOUR]
 
 
+def test_the_boost_of_a_container_that_the_template_has_no_longer_is_forgotten() -> None:
+    status = {"boosts": [{"name": "gone", "requests": {"cpu": "3"}, "atMost": "1h"}]}
+    outcome = decided_for([running()], {"startupBoost": []}, status)
+    assert (outcome.resizes, outcome.status.boosts) == ((), ())
+
+
 def test_the_status_has_the_longest_boost_that_pods_may_have() -> None:
     def recorded(pod: Pod) -> list[dt.timedelta]:
         return [boost.at_most for boost in decided_for([pod], status=LONG).status.boosts]
