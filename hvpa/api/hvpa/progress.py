@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from pydantic import Field
 
 from hvpa.api.schema.base import StatusModel
-from hvpa.api.schema.fields import Timestamp, Whole
+from hvpa.api.schema.fields import Duration, Timestamp, Whole
 
 
 class RecommendedContainer(StatusModel):
@@ -18,6 +20,13 @@ class RecommendedContainer(StatusModel):
     """Requests by resource."""
     limits: dict[str, str] = Field(default_factory=dict)
     """Limits by resource."""
+
+
+class BoostedContainer(RecommendedContainer):
+    """CPU for the start of pods, and its duration."""
+
+    at_most: Duration = Field(default=dt.timedelta(minutes=2), json_schema_extra={"default": "2m"})
+    """How long the boost lasts at most (`spec.startupBoost`): the longest that pods with this CPU may have had."""
 
 
 class CanaryRun(StatusModel):

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from hvpa.api.hvpa.actuation import StrategyType
 from hvpa.api.hvpa.progress import (
     Actuation,
+    BoostedContainer,
     CanaryMetric,
     DesiredSize,
     FastSignalStatus,
@@ -494,7 +495,7 @@ class HvpaStatus(StatusModel):
     """Decided replicas and resources, if pods are resized in place."""
     actuation: Actuation | None = None
     """Progress of the pods towards the desired size, if they are resized in place."""
-    boosts: tuple[RecommendedContainer, ...] = Field(default=(), exclude_if=lambda value: not value)
+    boosts: tuple[BoostedContainer, ...] = Field(default=(), exclude_if=lambda value: not value)
     """CPU for the start of pods (`spec.startupBoost`), by container: of new pods, and of pods that still have it."""
     rollout: HeldRollout | None = Field(default=None, exclude_if=lambda value: value is None)
     """The rollout that HVPA started and holds."""

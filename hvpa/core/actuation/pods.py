@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.progress import Actuation, DesiredSize, RecommendedContainer
+from hvpa.api.hvpa.progress import Actuation, BoostedContainer, DesiredSize
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Quantity, Resources, Workload
 from hvpa.api.values.quantity import RESOURCES
@@ -33,6 +33,7 @@ from hvpa.core.values.tuning import CREATED_WITHIN
 from hvpa.core.workload.containers import present_resources, read_all, wire
 from hvpa.core.workload.pod_level import with_pod
 from hvpa.core.workload.rollout import is_living
+from hvpa.recommend.hpa.pods import lasting
 
 _SEPARATOR: Final = "; "
 """Between the parts of an entry of new pods."""
@@ -55,7 +56,7 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     """Containers whose memory only other pods will have (`spec.runtimes`). `InPlaceOrRollout` then replaces pods."""
     rescues: frozenset[str] = frozenset()
     """Those of them whose memory these resizes raise in place, because they ran out of it."""
-    boosts: tuple[RecommendedContainer, ...] = ()
+    boosts: tuple[BoostedContainer, ...] = ()
     """As in the status."""
 
 
@@ -97,7 +98,7 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
 
 def end_boosts(
     context: GateContext, observation: ObservedState
-) -> tuple[tuple[PodResize, ...], tuple[RecommendedContainer, ...]]:
+) -> tuple[tuple[PodResize, ...], tuple[BoostedContainer, ...]]:
     """Returns the resizes that end boosts of pods that are not resized otherwise, since another strategy applies now,
     and the boosts that pods still have."""
     boosts, pods = Boosts.of(observation, {}), own_pods(observation)
@@ -293,11 +294,14 @@ def creation_changes(
         # nobody would end boosts of new pods
         boosts = Boosts.of(states, {} if desired is None else size_of_new_pods(desired))
         sizes = {key: sizes_in(entry) for key, entry in known.items()}
-        return {
-            key: _entry(states, usual)
-            for key, has in sizes.items()
-            if (usual := boosts.not_at_creation(has)) != has
-        }
+        template = states.target.spec.template.spec
+        ending = {one.name for one in template.init_containers} - {one.name for one in lasting(template)}
+        changed = {}
+        for key, has in sizes.items():
+            usual = boosts.not_at_creation({name: has[name] for name in has if name not in ending})
+            if usual != has:
+                changed[key] = _entry(states, usual)
+        return changed
     wanted = _wanted_entries(clock, states, desired, resizing)
     gone = {key: None for key in known if key not in wanted}
     return {**{key: entry for key, entry in wanted.items() if known.get(key) != entry}, **gone}

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from hvpa.api.hvpa.actuation import StartupBoost
-from hvpa.api.hvpa.progress import RecommendedContainer
+from hvpa.api.hvpa.progress import BoostedContainer
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import (
     Container,
@@ -30,7 +30,7 @@ from hvpa.api.objects.read_models import (
     policies_by_name,
 )
 from hvpa.api.values.quantity import CPU, MEMORY, RESOURCES, readable_resource
-from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing, recorded
+from hvpa.core.actuation.desired import NOTHING, ContainerSizes, by_section, differing
 from hvpa.core.actuation.kubelet import only
 from hvpa.core.model import LargestNode, ObservedState, ResourceRequirements
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
@@ -83,11 +83,19 @@ class Boost(NamedTuple):
         return not clock.is_past(min(ends))
 
 
+class Variant(NamedTuple):
+    """CPU that pods may have for their start."""
+
+    size: ResourceRequirements
+    at_most: dt.timedelta
+    """The longest time for which they may have it."""
+
+
 class Boosts(NamedTuple):
     """The boosts of a workload's containers."""
 
     by_container: Mapping[str, Boost] = {}
-    known: Mapping[str, Sequence[ResourceRequirements]] = {}
+    known: Mapping[str, Sequence[Variant]] = {}
     """CPU that pods may have for their start, by container: the present boost, and earlier ones. Sizes, factors and
     templates change while pods start."""
     usual: Mapping[str, ResourceRequirements] = {}
@@ -126,7 +134,7 @@ class Boosts(NamedTuple):
         return [
             name
             for name, variants in self.known.items()
-            if any(_has(sizes.get(name, NOTHING), variant) for variant in variants)
+            if any(_has(sizes.get(name, NOTHING), variant.size) for variant in variants)
         ]
 
     def at_creation(self, sizes: ContainerSizes) -> ContainerSizes:
@@ -139,7 +147,9 @@ class Boosts(NamedTuple):
         after the pod's start: images are pulled, and init containers run first."""
         times = (pod.status.start_time or pod.metadata.creation_timestamp, pod.status.running_since)
         began = max([time for time in times if time is not None], default=None)
-        longest = max([boost.entry.at_most for boost in self.by_container.values()], default=dt.timedelta(0))
+        longest = max(
+            [one.at_most for variants in self.known.values() for one in variants], default=dt.timedelta(0)
+        )
         return began is None or not clock.is_past(after(began, longest + FAILED_FOR))
 
     def without(self, pod: Pod, sizes: ContainerSizes, clock: Clock) -> ContainerSizes:
@@ -148,24 +158,31 @@ class Boosts(NamedTuple):
             return sizes
         return with_cpu(sizes, {name: self.usual[name] for name in self.boosted_in(sizes)})
 
-    def recorded(self, had: Sequence[ContainerSizes]) -> tuple[RecommendedContainer, ...]:
+    def recorded(self, had: Sequence[ContainerSizes]) -> tuple[BoostedContainer, ...]:
         """Returns, for the status, the present boosts, and earlier ones in sizes that pods have or are created with."""
         kept = []
         for name, variants in self.known.items():
             boost = self.by_container.get(name)
-            for variant in variants:
-                is_present = boost is not None and boost.boosted == variant
-                if is_present or any(_has(sizes.get(name, NOTHING), variant) for sizes in had):
-                    kept.append((name, variant))
-        return tuple([recorded({name: variant})[0] for name, variant in kept[:MOST_VARIANTS]])
+            for size, at_most in variants:
+                if any(_has(sizes.get(name, NOTHING), size) for sizes in had):
+                    kept.append((name, size, at_most))
+                elif boost is not None and boost.boosted == size:
+                    kept.append((name, size, boost.entry.at_most))
+        return tuple(
+            [
+                BoostedContainer(
+                    name=name, requests=wire(size.requests), limits=wire(size.limits), at_most=at_most
+                )
+                for name, size, at_most in kept[:MOST_VARIANTS]
+            ]
+        )
 
     def not_at_creation(self, sizes: ContainerSizes) -> ContainerSizes:
         """Returns these sizes of new pods without boosts. CPU that HVPA has not decided is then the template's."""
         boosted = self.boosted_in(sizes)
         undecided = {name: only(sizes[name], {MEMORY}) for name in boosted if name in self.undecided}
         decided = {name: self.usual[name] for name in boosted if name not in self.undecided}
-        usual = {**with_cpu(sizes, decided), **undecided}
-        return {name: size for name, size in usual.items() if name not in self.first}
+        return {**with_cpu(sizes, decided), **undecided}
 
 
 _NO_BOOSTS: Final = Boosts()
@@ -265,7 +282,7 @@ class BoostInputs(NamedTuple):
     spec: HvpaSpec
     workload: Workload
     vpa: Vpa | None
-    earlier: Sequence[RecommendedContainer]
+    earlier: Sequence[BoostedContainer]
     """Boosts that pods may still have, from the status."""
     pods: Sequence[Pod]
     node: LargestNode | None
@@ -307,10 +324,13 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
         else:
             boosts[name] = Boost(entry, usual, boosted)
             room -= boosted.requests[CPU] - usual.requests[CPU]
-    known = {name: [boost.boosted] for name, boost in boosts.items()}
-    for name, size in [(one.name, read_all({"": one})[""]) for one in earlier]:
-        if name in present and size not in known.setdefault(name, []):
-            known[name].append(size)
+    known = {name: [Variant(boost.boosted, boost.entry.at_most)] for name, boost in boosts.items()}
+    for one in earlier:
+        if one.name in present:
+            size, variants = read_all({"": one})[""], known.setdefault(one.name, [])
+            same = [variant.at_most for variant in variants if variant.size == size]
+            variants[:] = [variant for variant in variants if variant.size != size]
+            variants.append(Variant(size, max([one.at_most, *same])))
     usual_cpu = {name: _usual(present[name]) for name in known if name in present}
     undecided = frozenset(name for name in known if CPU not in sizes.get(name, NOTHING).requests)
     return Boosts(boosts, known, usual_cpu, undecided, first, tuple(left_out))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from hvpa.api.hvpa.actuation import RollbackMetric
-from hvpa.api.hvpa.progress import DesiredSize, RecommendedContainer
+from hvpa.api.hvpa.progress import BoostedContainer, DesiredSize
 from hvpa.api.hvpa.status import ForecastRecord, HorizontalAxis, RolledBack, VerticalAxis
 from hvpa.core.actuation.pods import Resizing
 from hvpa.core.actuation.rollouts import RolloutStep
@@ -66,7 +66,7 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """Progress of the pods if they are resized in place."""
     resizes: tuple[PodResize, ...] = ()
     """The resizes that are due now."""
-    boosts: tuple[RecommendedContainer, ...] = ()
+    boosts: tuple[BoostedContainer, ...] = ()
     """As in the status."""
     falls_back: bool = False
     """Whether the pod template gets the desired size, for pods that can't be resized in place."""

@@ -74,13 +74,11 @@ def _with_runtimes(
                 if item.container == SHARED
                 else (item.container,)
             )
-            needs = [
-                heap.least_limit(item.target)
-                for name in names
-                # Without a limit, a share is one of the node's memory.
-                if (heap := heaps.get(name)) is not None and (item.limit or heap.size is not None)
-            ]
-            least = min(item.current, _request_for(observation, item, sum(needs)))
+            own = [heap for name in names if (heap := heaps.get(name)) is not None]
+            fixed = sum([heap.least_memory or 0 for heap in own])
+            # Without a limit, a share is one of the node's memory.
+            shares = [heap.least_limit(item.target) for heap in own if item.limit and heap.size is None]
+            least = min(item.current, _request_for(observation, item, max([fixed, *shares])))
             if least > (item.bounds.lower or 0):
                 bounds = structs.replace(item.bounds, lower=least)
                 item = structs.replace(item, bounds=bounds, lower=HEAP)

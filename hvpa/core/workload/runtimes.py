@@ -255,14 +255,18 @@ def full_heap_exits(
     runtimes: Sequence[Runtime], containers: Sequence[TemplateContainer]
 ) -> Mapping[str, Set[int]]:
     """Returns, by container, the exit codes with which these runtimes end because their heap is full. A JVM does so
-    with an option only; otherwise single requests fail."""
+    with an option only; otherwise single requests fail. A heap of fixed size has none: more memory would not enlarge
+    it."""
     exits = dict[str, Set[int]]()
     by_name = {container.name: container for container in containers}
     for runtime in runtimes:
         container = by_name.get(runtime.container)
-        if container is not None and runtime.kind == "Node":
+        heap = None if container is None else heap_of(container, runtime.kind)
+        if container is None or (heap is not None and heap.size is not None):
+            continue
+        if runtime.kind == "Node":
             exits[container.name] = _NODE_EXIT_CODES
-        if container is not None and runtime.kind == "Java":
+        if runtime.kind == "Java":
             variables = {variable.name: variable for variable in container.env or ()}
             texts = [words for _, words in _sources(variables, (*JVM_FIRST, *JVM_LAST))]
             if any(_JAVA_EXITS.search(words) for words in (*texts, _words(container))):

@@ -31,14 +31,18 @@ _Memory = tuple[Quantity | None, Quantity | None]
 
 def with_full_heaps(pods: tuple[Pod, ...], exits: Mapping[str, Set[int]]) -> tuple[Pod, ...]:
     """Returns pods in which a container counts as OOMKilled if it ended with one of its exit codes for a full heap
-    (`full_heap_exits`): it needs more memory, as after an OOM."""
+    (`full_heap_exits`): it needs more memory, as after an OOM. Without a limit, its heap is a share of the node's
+    memory, which no request enlarges."""
     return tuple([_with_full_heaps(pod, exits) for pod in pods]) if exits else pods
 
 
 @remembered
 def _with_full_heaps(pod: Pod, exits: Mapping[str, Set[int]]) -> Pod:
+    whole = {} if pod.spec.resources is None else pod.spec.resources.limits
+    limited = {one.name for one in pod.spec.containers if MEMORY in one.resources.limits or MEMORY in whole}
+
     def counted(status: ContainerStatus) -> ContainerStatus:
-        codes = exits.get(status.name, ())
+        codes = exits.get(status.name, ()) if status.name in limited else ()
         for state, name in ((status.last_state, "last_state"), (status.state, "state")):
             end = state.terminated
             if end is not None and end.exit_code in codes:

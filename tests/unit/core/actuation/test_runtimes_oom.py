@@ -74,6 +74,7 @@ EXITS = {"env": [{"name": "JAVA_TOOL_OPTIONS", "value": "-XX:+ExitOnOutOfMemoryE
     [
         (3, EXITS, JAVA, True),
         (1, EXITS, JAVA, False),
+        (3, merged(EXITS, {"command": ["java", "-Xmx512m"]}), JAVA, False),
         (3, {}, JAVA, False),
         (3, EXITS, {}, False),
         (134, {}, {"runtimes": [{"container": "app", "kind": "Node"}]}, True),
@@ -98,6 +99,23 @@ def test_a_container_that_ended_because_its_heap_was_full_gets_more_memory(
         assert (result.containers["app"].requests["memory"] > memory("1Gi")) is raised
         resizes = {resize.pod for resize in result.resizes}
         assert resizes == ({"web-1"} if raised else set())
+
+
+@pytest.mark.parametrize(
+    ("limits", "whole", "raised"),
+    [(None, None, False), ({"memory": "1Gi"}, None, True), (None, {"memory": "2Gi"}, True)],
+)
+def test_without_a_limit_a_full_heap_gets_no_more_memory(limits: Any, whole: Any, raised: bool) -> None:
+    """It is a share of the node's memory. A larger request does not enlarge it."""
+    size = {"cpu": "1", "memory": "1Gi"}
+    end = {"terminated": {"reason": "Error", "exitCode": 3, "finishedAt": stamp(at(minutes=-1))}}
+    app = merged(container(requests=size, limits=limits), EXITS)
+    own = {} if whole is None else {"spec": {"resources": {"requests": size, "limits": whole}}}
+    pods = [running("web-1", size, limits=limits, more=EXITS, status={"state": end}, change=own)]
+    usual = {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, **JAVA}
+    target = workload(1, [app], {"spec": {"template": own}})
+    result = decided(objects(hvpa(usual), target, None, vpa({"app": size}), pods))
+    assert (result.containers["app"].requests["memory"] > memory("1Gi")) is raised
 
 
 # --- lowering --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -55,6 +56,49 @@ def test_a_boost_ends_although_the_spec_has_none_any_more() -> None:
     assert (resized(over), over.status.boosts) == ({"web-1": DOWN}, (record,))
     gone = decided_for([starting(requests=REQUESTS)], {"startupBoost": []}, HAD)
     assert (gone.resizes, gone.status.boosts) == ((), ())
+
+
+HOUR = dt.timedelta(hours=1)
+LONG = {"boosts": [{"name": "app", "requests": {"cpu": "3"}, "atMost": "1h"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "boosts"),
+    [
+        ("InPlace", []),
+        ("InPlace", [BOOST]),
+        ("InPlace", [{**BOOST, "cpu": {"factor": 4}}]),
+        ("Rollout", []),
+    ],
+)
+def test_a_long_boost_ends_at_once_although_the_spec_has_another_by_then(
+    kind: str, boosts: Sequence[Any]
+) -> None:
+    """Neither the window of decreases nor the strategy holds it. So it also ends if the Hvpa is deleted."""
+    pod, since = starting(seconds=1200), at(hours=-1)
+    held = {"vpa": {"scaleDown": {"updatePolicy": {"updateMode": "Off"}}}, "updateStrategy": {"type": kind}}
+    outcome = decided_for(
+        [pod], {**held, "startupBoost": boosts}, merged(size_status(1, {"app": SIZE}, since), LONG)
+    )
+    assert resized(outcome) == {"web-1": DOWN}
+    assert [resize.of_start for resize in outcome.resizes] == [True]
+    assert [boost.at_most for boost in outcome.status.boosts if boost.requests == {"cpu": "3"}] == [HOUR]
+
+
+def test_the_boost_of_a_container_that_the_template_has_no_longer_is_forgotten() -> None:
+    status = {"boosts": [{"name": "gone", "requests": {"cpu": "3"}, "atMost": "1h"}]}
+    outcome = decided_for([running()], {"startupBoost": []}, status)
+    assert (outcome.resizes, outcome.status.boosts) == ((), ())
+
+
+def test_the_status_has_the_longest_boost_that_pods_may_have() -> None:
+    def recorded(pod: Pod) -> list[dt.timedelta]:
+        return [boost.at_most for boost in decided_for([pod], status=LONG).status.boosts]
+
+    assert recorded(starting()) == [HOUR]
+    assert recorded(starting(requests=REQUESTS, ready=True, changed=0)) == [dt.timedelta(minutes=2)]
+    (boost,) = boosted([starting()], {"atMost": "1h"}).status.boosts
+    assert boost.at_most == HOUR
 
 
 @pytest.mark.parametrize("change", [{"cpu": {"factor": 4}}, {"cpu": {"value": "500m"}}])

@@ -247,6 +247,15 @@ def test_init_containers_have_no_boost_while_new_pods_are_refused_or_nothing_is_
     assert recommends.creation_sizes == {KEY: None}
 
 
+@pytest.mark.parametrize("boost", [[], [{**BOOST, "container": "app"}]])
+def test_an_edit_of_mode_and_boost_at_once_leaves_no_limit_to_new_init_containers(boost: list[Any]) -> None:
+    entry = ((KEY, "web; app 1: 1Gi:; migrate :600m :"),)
+    pod = running(change={"spec": {"initContainers": [LIMITED]}})
+    spec = {"startupBoost": boost, "mode": "Recommend"}
+    outcome = decided(inputs(pod, first=[LIMITED], spec=spec, creation_sizes=entry))
+    assert outcome.creation_sizes == {KEY: "web; app 1: 1Gi:"}
+
+
 def test_a_name_that_no_container_has_is_an_error() -> None:
     outcome = decided(inputs(running(), spec={"startupBoost": [{**BOOST, "container": "none"}]}))
     assert actuation(outcome).message == "no startup boost: the pod template has no container none"

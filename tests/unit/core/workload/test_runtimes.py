@@ -212,7 +212,7 @@ def test_heaps_are_those_of_the_template_or_declared_or_usual() -> None:
     ("declared", "shown", "codes"),
     [
         (runtime("Java"), template(["java", "-XX:+ExitOnOutOfMemoryError"]), {3}),
-        (runtime("Java"), template(_JAVA_OPTIONS="-XX:+ExitOnOutOfMemoryError", JAVA_OPTS="-Xmx1g"), {3}),
+        (runtime("Java"), template(_JAVA_OPTIONS="-XX:+ExitOnOutOfMemoryError", JAVA_OPTS="-Xms1g"), {3}),
         (runtime("Node"), template(), {134, 139}),
     ],
 )
@@ -222,6 +222,18 @@ def test_a_runtime_whose_heap_is_full_has_its_exit_codes(
     command, args, variables = told(shown)
     kept = replace(shown, command=command, args=args, env=variables)
     assert full_heap_exits([declared], [kept]) == {"app": codes}
+
+
+@pytest.mark.parametrize(
+    ("declared", "shown"),
+    [
+        (runtime("Java"), template(["java", "-Xmx1g", "-XX:+ExitOnOutOfMemoryError"])),
+        (runtime("Node"), template(["node", "--max-old-space-size=400"])),
+    ],
+)
+def test_a_full_heap_of_fixed_size_has_no_exit_code(declared: Runtime, shown: TemplateContainer) -> None:
+    """More memory does not enlarge it: it would be raised again and again, up to four times the recommendation."""
+    assert full_heap_exits([declared], [shown]) == {}
 
 
 def test_other_runtimes_have_no_exit_code_of_a_full_heap() -> None:

@@ -200,3 +200,19 @@ def test_a_request_without_a_limit_follows_the_vpa() -> None:
     app = container(requests={"cpu": "1", "memory": "1Gi"})
     kept = deciding(workload(1, [app]), wanted="368Mi").recommended["app"]
     assert round(kept.requests["memory"] / MIB) == 368
+
+
+def test_heaps_that_are_shares_of_the_same_memory_need_it_once() -> None:
+    """Both are shares of the pod's limit, and both hold the target of 2Gi at 2184.5Mi."""
+    java = {"resources": {"requests": {"cpu": "1"}}, "command": ["java", "-XX:MaxRAMPercentage=75"]}
+    whole = {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"memory": "8Gi"}}
+    target = workload(
+        1,
+        [{"name": name, **java} for name in ("app", "side")],
+        {"spec": {"template": {"spec": {"resources": whole}}}},
+    )
+    runtimes = [{"container": name, "kind": "Java"} for name in ("app", "side")]
+    own = hvpa(merged(ALONE, {"runtimes": runtimes}))
+    wanted = {"cpu": "1", "memory": "1Gi"}
+    kept = decided(objects(own, target, None, vpa({"app": wanted, "side": wanted}))).recommended["(shared)"]
+    assert round(kept.limits["memory"] / MIB) == 2185
