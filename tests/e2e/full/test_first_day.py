@@ -25,7 +25,7 @@ from localcluster.workloads.load import is_ready
 from tests.e2e.full import objects
 from tests.e2e.full.shells import ROOT, Shells, blocks
 from tools.browser import chromium, terminal
-from tools.browser.dashboard_page import BrowserPage, opened
+from tools.browser.dashboard_page import FONT, BrowserPage, opened
 from tools.dependencies.lockfile import read_project
 from tools.image.__main__ import write
 from tools.image.build import Content
@@ -124,7 +124,7 @@ async def test_the_page_keeps_its_word(day: Day, tmp_path: Path) -> None:
         address = wait_for(partial(address_of, dashboard), SOON, dashboard.tail)
         page = None
         if browser is not None:
-            page = await running.enter_async_context(opened(browser, address, tmp_path))
+            page = await running.enter_async_context(opened(browser, address, tmp_path, FONT))
         await watch(day, api, page, load)
         await starve(day, api, page)
         if operator is not None:
