@@ -124,7 +124,7 @@ async def take(
             await page.until("document.querySelectorAll('figure[data-values]').length > 3")
             details = await page.picture()
             await page.prefers("light")
-            await page.resize(1200, 780)
+            await page.resize(1320, 780)
             await page.tab.evaluate("location.hash = '#/'; 1")
             await page.until("document.querySelectorAll('#table tbody tr').length > 0")
             table = await page.picture()

@@ -43,7 +43,7 @@ SOON: Final = 120
 REQUEST: Final = 64 * 2**20
 """Bytes of memory that the shop's pods begin with."""
 REPLICAS: Final = "document.querySelectorAll('#charts figure')[2]"
-WINDOW: Final = (1200, 420)
+WINDOW: Final = (1320, 420)
 ROW: Final = "(document.querySelector('#table tbody tr')?.textContent ?? '')"
 
 
