@@ -114,8 +114,10 @@ async def take(
     browser: str, kubeconfig: Path, hvpa: str, seconds: float, folder: Path
 ) -> tuple[bytes, bytes]:
     """Return a picture of all Hvpas, and a picture of `hvpa`, both after this number of seconds. Raises PageError."""
+    rows = "document.querySelectorAll('#table tbody tr').length > 0"
     with dashboard(kubeconfig, folder, "-A") as (_, url):
         async with opened(browser, url, folder, FONT) as page:
+            await page.until(rows)  # the page has taken the token of its address
             await page.tab.call("Emulation.setScrollbarsHidden", hidden=True)
             await page.prefers("dark")
             await page.resize(1200, 1080)
@@ -126,7 +128,7 @@ async def take(
             await page.prefers("light")
             await page.resize(1320, 780)
             await page.tab.evaluate("location.hash = '#/'; 1")
-            await page.until("document.querySelectorAll('#table tbody tr').length > 0")
+            await page.until(rows)
             table = await page.picture()
             if page.tab.complaints:
                 raise PageError("; ".join(page.tab.complaints))
