@@ -3,6 +3,8 @@ text out."""
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -10,6 +12,8 @@ from typing import Final, NamedTuple
 from demo.scenario import Course, State, Worth, worth
 from demo.snapshot import cpu, memory
 
+WIDTH: Final = 80
+"""Columns of the last screen at most: those of a small terminal."""
 _TITLE: Final = "What users felt, and what it cost"
 
 
@@ -37,15 +41,26 @@ class Row(NamedTuple):
 
 def lines(rows: Iterable[Row], title: str = _TITLE) -> Iterator[str]:
     """The rows as a table, below a head."""
-    yield f"{title:<34}{'this Hvpa':>20}{'HPA and VPA':>20}"
+    yield _line(title, "this Hvpa", "HPA and VPA")
     for row in rows:
-        yield f"  {row.name:<32}{row.own:>20}{row.other:>20}   {row.difference}".rstrip()
+        yield _line(f"  {row.name}", row.own, row.other, row.difference)
+
+
+def _line(name: str, own: str, other: str, difference: str = "") -> str:
+    return f"{name}{own:>{49 - len(name)}}{other:>20} {difference:>10}".rstrip()
+
+
+def wrapped(text: str) -> Iterable[str]:
+    """The lines of a paragraph."""
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
 
 
 def compared(own: float, other: float) -> str:
-    """The first amount relative to the second: `13 % less`; empty if either is 0."""
-    if not own or not other:
+    """The first amount relative to the second: `13 % less`, `12 times`; empty if either is 0 or infinite."""
+    if not own or not other or math.inf in (own, other):
         return ""
+    if own >= 10 * other:
+        return f"{own / other:.0f} times"
     percent = round(100 * (own / other - 1))
     return f"{abs(percent)} % {'less' if percent < 0 else 'more'}" if percent else "the same"
 
@@ -60,19 +75,26 @@ def beside_simulated(course: Course, restarts: int, rivals: Rivals) -> Iterator[
             Row("at the end", size(own.end), size(other.end)),
         ]
     )
-    yield "HPA (AverageValue) and VPA (InPlaceOrRecreate) are simulated with exact models, and have the same bounds,"
-    yield "targets and hold before scaling in. Not served: usage beyond the requests, which a full node doesn't give."
+    yield from wrapped(
+        "HPA (AverageValue) and VPA (InPlaceOrRecreate) are simulated with exact models, and have the same "
+        "bounds, targets and hold before scaling in. Unserved: usage beyond the requests, which a full node does "
+        "not give."
+    )
     if rivals.hour:
         yield ""
         yield from lines(_rows(*rivals.hour), "The same load over an hour")
-        yield "Simulated, with the operator's own decision code. A run of minutes is mostly the way up and down, and"
-        yield "pods that grew keep their size for a while (spec.vpa.scaleDown of demo/hvpa.yaml)."
-    yield "Weeks of other loads, with HPA and VPA at the same unmet demand: the picture at the top of README.md."
+        yield from wrapped(
+            "Simulated, with the operator's own decision code. A run of minutes is mostly the way up and down, and "
+            "pods that grew keep their size for a while (spec.vpa.scaleDown of demo/hvpa.yaml)."
+        )
+    yield from wrapped(
+        "Weeks of other loads, with HPA and VPA at the same unmet demand: the picture at the top of README.md."
+    )
 
 
 def _rows(own: Worth, other: Worth) -> Iterator[Row]:
     less = compared(round(own.short), round(other.short))
-    yield Row("CPU not served on a full node", _short(own), _short(other), less)
+    yield Row("CPU unserved on a full node", _short(own), _short(other), less)
     mine, theirs = (f"{each.requested:.0f} core-s" for each in (own, other))
     yield Row("CPU requested", mine, theirs, compared(own.requested, other.requested))
 

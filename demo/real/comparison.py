@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from demo.outcome import Row, compared, lines
+from demo.outcome import Row, compared, lines, wrapped
 from demo.scenario import Phase
 from demo.snapshot import clock
 from localcluster.workloads.traffic import Answers, is_slow, milliseconds, together
@@ -86,15 +86,26 @@ def outcome(own: Run, other: Run | None, end: float) -> Iterable[str]:
                 f"seconds with a P99 above {GOAL:.0f} ms", lambda run: f"{run.above} s", lambda run: run.above
             ),
             row("failed requests", lambda run: f"{run.failed} of {run.sent}", lambda run: run.failed),
+            row("P50", lambda run: milliseconds(run.median), lambda run: run.median or 0),
             row("P99", lambda run: milliseconds(run.slow), lambda run: run.slow or 0),
             Row("restarts", str(own.restarts), str(other.restarts) if other else "not run"),
             row("CPU requested", lambda run: f"{run.cpu:.0f} core-s", lambda run: run.cpu),
             row("memory requested", lambda run: f"{run.memory:.0f} GiB-s", lambda run: run.memory),
+            Row(
+                "first CPU request again at", _back_at(own, end), _back_at(other, end) if other else "not run"
+            ),
         ]
     )
     if theirs:
-        yield f"  {_service(mine, theirs)}"
-    yield "A run of minutes is mostly the way up and down. Weeks of other loads: the picture at the top of README.md."
+        yield _service(mine, theirs)
+    yield from wrapped(
+        f"Both have {clock(end)} minutes of the same load. No answer within 2 s counts as failed."
+        if theirs
+        else "No answer within 2 s counts as failed."
+    )
+    yield from wrapped(
+        "A run of minutes is mostly the way up and down. Weeks of other loads: the picture at the top of README.md."
+    )
 
 
 def back(run: Run) -> float | None:
@@ -108,71 +119,53 @@ def back(run: Run) -> float | None:
     return within
 
 
+def _back_at(run: Run, end: float) -> str:
+    return f"not by {clock(end)}" if (at := back(run)) is None else clock(at)
+
+
 _MEANING = {
     "calm": "before anything happens",
     "rise": "how soon there is more",
     "peak": "how much there is of it",
     "fall": "how soon it is given back",
-    "after": "how long it is kept, and a day has few such minutes",
+    "after": "how long it is kept",
 }
 _EQUAL_SECONDS: Final = 5
 """Seconds above the goal by which the services of two runs may differ: when a metric shows a rise is chance."""
-_HEAD = (
-    f"{'':<13}{'above goal':>11}{'failed':>17}{'P50':>10}{'P99':>10}{'CPU requested':>16}"
-    f"{'memory requested':>19}{'restarts':>10}{'back at':>9}"
-)
 
 
 def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable[str]:
-    """A table of both runs until a second, in total and by phases, and their differences."""
-    yield f"Until {clock(end)}, and when the requests were back at the first ones. Above the goal: seconds with a P99"
-    yield f"above {GOAL:.0f} ms. No answer within 2 s counts as failed."
-    yield _HEAD
-    for run in (own, other):
-        total = figures(run, 0, end)
-        yield (
-            f"{run.name:<13}{total.above:>9} s{f'{total.failed} of {total.sent}':>17}{milliseconds(total.median):>10}"
-            f"{milliseconds(total.slow):>10}{total.cpu:>9.0f} core-s{total.memory:>13.0f} GiB-s{run.restarts:>10}"
-            f"{clock(at) if (at := back(run)) is not None else f'>{clock(end)}':>9}"
-        )
-    yield ""
+    """Both runs by phases until a second, and what is worse in the first. `outcome` has the totals."""
     stretches = [(phase.name, phase.start, end if phase is phases[-1] else phase.end) for phase in phases]
     yield f"{'by phase':<28}" + "".join(f"{name:>10}" for name, _, _ in stretches)
     for run in (own, other):
         parts = [figures(run, *stretch) for _, *stretch in stretches]
         yield f"{run.name:<13}above goal, s  " + "".join(f"{part.above:>10}" for part in parts)
         yield f"{'':<13}CPU, core-s    " + "".join(f"{part.cpu:>10.1f}" for part in parts)
-    yield ""
-    yield from _differences(own, other, stretches, end)
-    yield "One run of each: the metrics are 10 to 25 s old, so when a rise is seen is chance, and some seconds with it."
+    yield from _worse(own, other, stretches, end)
+    yield f"Above goal: seconds with a P99 above {GOAL:.0f} ms. One run of each:"
+    yield "metrics are 10 to 25 s old, so when a rise is seen is chance, and some seconds"
+    yield "with it."
 
 
-def _differences(
-    own: Run, other: Run, stretches: Sequence[tuple[str, float, float]], end: float
-) -> Iterable[str]:
-    """Sentences about the better and worse results, and the phase that causes most of the worse results."""
-    yield f"{own.name} beside {other.name}:"
+def _worse(own: Run, other: Run, stretches: Sequence[tuple[str, float, float]], end: float) -> Iterable[str]:
+    """A line about each total that is larger in the first run, with the phase that causes most of it."""
     mine, theirs = figures(own, 0, end), figures(other, 0, end)
-    yield f"  {_service(mine, theirs)}"
-    rows = (
-        ("seconds above the goal", mine.above, theirs.above, "above"),
-        ("failed requests", mine.failed, theirs.failed, "failed"),
-        ("core-seconds of CPU requested", mine.cpu, theirs.cpu, "cpu"),
-        ("GiB-seconds of memory requested", mine.memory, theirs.memory, "memory"),
-    )
-    for name, amount, another, field in rows:
-        difference = round(amount - another)
+    for name, field in (
+        ("seconds above the goal", "above"),
+        ("failed requests", "failed"),
+        ("core-s of CPU", "cpu"),
+        ("GiB-s of memory", "memory"),
+    ):
+        difference = round(getattr(mine, field) - getattr(theirs, field))
         if difference <= 0:
-            yield f"  {f'{-difference} fewer' if difference else 'as many'} {name}"
             continue
         by_phase = {
             phase: getattr(figures(own, begin, until), field) - getattr(figures(other, begin, until), field)
             for phase, begin, until in stretches
         }
         worst = max(by_phase, key=lambda phase: by_phase[phase])
-        yield (
-            f"  {difference} more {name}, most in the phase `{worst}` ({by_phase[worst]:.0f}: {_MEANING[worst]})"
-        )
+        yield f"{difference} more {name}: {by_phase[worst]:.0f} in `{worst}` ({_MEANING[worst]})"
 
 
 def _service(mine: Figures, theirs: Figures) -> str:

@@ -142,7 +142,7 @@ def test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began(de
     cpu, memory = map(int, end.groups())
     assert 250 <= cpu <= 275, "within a tenth of the beginning"
     assert 192 <= memory <= 211
-    unserved = r"CPU not served on a full node +\d+ core-s \(\S+ %\) +[1-9]\d* core-s \(\S+ %\)"
+    unserved = r"CPU unserved on a full node +\d+ core-s \(\S+ %\) +[1-9]\d* core-s \(\S+ %\)"
     assert re.search(unserved, last_screen), text
     assert re.search(r"restarts +0 +\d+$", last_screen, re.M), text
     assert re.search(r"CPU requested +\d+ core-s +\d+ core-s", last_screen.partition("over an hour")[2]), text

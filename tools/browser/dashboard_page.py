@@ -28,6 +28,8 @@ TIMEOUT: Final = 60.0
 """Seconds to wait for an expected state of the page."""
 SECONDS: Final = 300.0
 """Seconds of samples in a picture."""
+FONT: Final = "DejaVu"
+"""The font of pictures: the browser's own has no symbols for states."""
 LARGEST: Final = 150_000
 """Largest size of a picture in bytes."""
 KEYS: Final = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "Escape": 27}
@@ -111,19 +113,23 @@ def dashboard(kubeconfig: Path, folder: Path, *flags: str) -> Iterator[tuple[Pro
 async def take(
     browser: str, kubeconfig: Path, hvpa: str, seconds: float, folder: Path
 ) -> tuple[bytes, bytes]:
-    """Return a picture of all Hvpas, and a picture of `hvpa` after this number of seconds. Raises PageError."""
+    """Return a picture of all Hvpas, and a picture of `hvpa`, both after this number of seconds. Raises PageError."""
+    rows = "document.querySelectorAll('#table tbody tr').length > 0"
     with dashboard(kubeconfig, folder, "-A") as (_, url):
-        async with opened(browser, url, folder) as page:
+        async with opened(browser, url, folder, FONT) as page:
+            await page.until(rows)  # the page has taken the token of its address
             await page.tab.call("Emulation.setScrollbarsHidden", hidden=True)
-            await page.resize(1200, 540)
-            await page.until("document.querySelectorAll('#table tbody tr').length > 0")
-            table = await page.picture()
             await page.prefers("dark")
             await page.resize(1200, 1080)
             await page.tab.evaluate(f"location.hash = '#/{hvpa}'; 1")
             await asyncio.sleep(seconds)
             await page.until("document.querySelectorAll('figure[data-values]').length > 3")
             details = await page.picture()
+            await page.prefers("light")
+            await page.resize(1320, 780)
+            await page.tab.evaluate("location.hash = '#/'; 1")
+            await page.until(rows)
+            table = await page.picture()
             if page.tab.complaints:
                 raise PageError("; ".join(page.tab.complaints))
             return table, details

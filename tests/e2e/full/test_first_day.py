@@ -25,7 +25,7 @@ from localcluster.workloads.load import is_ready
 from tests.e2e.full import objects
 from tests.e2e.full.shells import ROOT, Shells, blocks
 from tools.browser import chromium, terminal
-from tools.browser.dashboard_page import BrowserPage, opened
+from tools.browser.dashboard_page import FONT, BrowserPage, opened
 from tools.dependencies.lockfile import read_project
 from tools.image.__main__ import write
 from tools.image.build import Content
@@ -43,7 +43,7 @@ SOON: Final = 120
 REQUEST: Final = 64 * 2**20
 """Bytes of memory that the shop's pods begin with."""
 REPLICAS: Final = "document.querySelectorAll('#charts figure')[2]"
-WINDOW: Final = (1200, 420)
+WINDOW: Final = (1320, 420)
 ROW: Final = "(document.querySelector('#table tbody tr')?.textContent ?? '')"
 
 
@@ -124,7 +124,7 @@ async def test_the_page_keeps_its_word(day: Day, tmp_path: Path) -> None:
         address = wait_for(partial(address_of, dashboard), SOON, dashboard.tail)
         page = None
         if browser is not None:
-            page = await running.enter_async_context(opened(browser, address, tmp_path))
+            page = await running.enter_async_context(opened(browser, address, tmp_path, FONT))
         await watch(day, api, page, load)
         await starve(day, api, page)
         if operator is not None:

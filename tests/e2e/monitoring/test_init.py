@@ -42,6 +42,9 @@ RULES: Final = next(
     if ":rate5m" in block
 )
 
+PROGRESS: Final = re.compile(r"^simulating: \d+%\n", re.MULTILINE)
+"""The lines about progress that a slow machine prints."""
+
 Init = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -86,7 +89,9 @@ def init(shop: ControlPlane, server: Prometheus, tmp_path: Path) -> Init:
     ) -> subprocess.CompletedProcess[str]:
         fixed = [workload, "-n", "shop", "--kubeconfig", str(shop.kubeconfig), "--prometheus", at]
         command = [sys.executable, "-m", "hvpa", "init", *fixed, "--out", str(tmp_path / "out"), *flags]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+        ran.stderr = PROGRESS.sub("", ran.stderr)
+        return ran
 
     return run
 
