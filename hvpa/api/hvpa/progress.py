@@ -8,7 +8,7 @@ import datetime as dt
 from pydantic import Field
 
 from hvpa.api.schema.base import StatusModel
-from hvpa.api.schema.fields import Duration, Timestamp, Whole
+from hvpa.api.schema.fields import RecordedDuration, Timestamp, Whole
 
 
 class RecommendedContainer(StatusModel):
@@ -25,7 +25,7 @@ class RecommendedContainer(StatusModel):
 class BoostedContainer(RecommendedContainer):
     """CPU for the start of pods, and its duration."""
 
-    at_most: Duration = Field(default=dt.timedelta(minutes=2), json_schema_extra={"default": "2m"})
+    at_most: RecordedDuration = Field(default=dt.timedelta(minutes=2), json_schema_extra={"default": "2m"})
     """How long the boost lasts at most (`spec.startupBoost`): the longest that pods with this CPU may have had."""
 
 

@@ -267,6 +267,10 @@ Duration = Annotated[
     _WRITE_DURATION,
     WithJsonSchema(_duration_schema(">= duration('0s')", "that is not negative")),
 ]
+RecordedDuration = Annotated[
+    dt.timedelta, BeforeValidator(_duration), _WRITE_DURATION, WithJsonSchema({"type": "string"})
+]
+"""A duration in the status, which only the operator writes: a rule would cost the API server more than it allows."""
 PositiveDuration = Annotated[
     dt.timedelta,
     BeforeValidator(_positive_duration),
