@@ -126,7 +126,7 @@ async def take(
             await page.until("document.querySelectorAll('figure[data-values]').length > 3")
             details = await page.picture()
             await page.prefers("light")
-            await page.resize(1320, 780)
+            await page.resize(1320, 840)
             await page.tab.evaluate("location.hash = '#/'; 1")
             await page.until(rows)
             table = await page.picture()
