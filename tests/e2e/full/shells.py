@@ -99,9 +99,11 @@ class Shells:
         finally:
             process.kill()
 
-    def run(self, block: str) -> str:
-        """What a block prints that ends without a signal."""
+    def run(self, block: str, seconds: float = 480) -> str:
+        """What a block prints that ends within these seconds, without a signal."""
         argv = ["/bin/bash", "-ec", self.script(block)]
-        done = subprocess.run(argv, env=self.env, cwd=self.place, capture_output=True, text=True, timeout=480)
+        done = subprocess.run(
+            argv, env=self.env, cwd=self.place, capture_output=True, text=True, timeout=seconds
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

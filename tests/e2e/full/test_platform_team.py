@@ -56,8 +56,8 @@ class Fleet:
         self.api = KubeApi(Path(shells.env["KUBECONFIG"]))
 
     def type(self, block: str) -> str:
-        """The output of a block's commands."""
-        return self.shells.run(block)
+        """The output of a block's commands, which wait longer than on the page: other tests run beside this one."""
+        return self.shells.run(re.sub(r"--timeout=\d+m", "--timeout=12m", block), seconds=840)
 
     def sizes(self) -> dict[Place, Json]:
         """The resources in the pod templates of all workloads."""
