@@ -122,7 +122,7 @@ ROWS = (
         NO_HPA,
         content,
         others=(("HpaActive", "False", "NoMetrics"),),
-        text="for less than a minute, FailedGetResourceMetric: no metrics known",
+        text="no metrics for less than a minute (FailedGetResourceMetric: no metrics known)",
     ),
     Row(
         "the HPA is inactive and gives no reason that can be passed on",

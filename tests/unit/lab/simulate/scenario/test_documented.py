@@ -58,7 +58,8 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
     }
     texts = {path: path.read_text() for path in SCENARIOS}
     others = {path for path in EXAMPLES.rglob("*.*") if path.suffix in (".yaml", ".csv", ".json")}
-    of_pages = {path for page in ("init", "first-day", "tutorial") for path in (EXAMPLES / page).iterdir()}
+    pages = ("init", "first-day", "platform-team", "tutorial")
+    of_pages = {path for page in pages for path in (EXAMPLES / page).iterdir()}
     others -= {*SCENARIOS, *of_pages}
     used = {
         path.parent / name
