@@ -78,7 +78,7 @@ def test_cpu_changes_in_place_and_memory_with_another_pod(
 
 def shown() -> Json:
     """The manifest of the page."""
-    (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (manifest,) = re.findall(r"```yaml\n(apiVersion: .*?)```", PAGE.read_text(), re.DOTALL)
     document: Json = yaml.safe_load(manifest)
     return document
 
