@@ -306,15 +306,22 @@ def _windows(spec: HvpaSpec) -> Iterator[Remark]:
         )
 
 
+def _adds_none(spec: HvpaSpec, path: str, *, counted: bool) -> Iterator[Remark]:
+    """Yield a remark on a field that could only add replicas, if nothing is `counted` or replicas are never added."""
+    name = path.rpartition(".")[2]
+    if not counted:
+        yield Remark(path, "has no effect: no HPA is deployed or named", "set spec.hpa.deploy: true")
+    elif is_off(spec.hpa.scale_up):
+        why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
+        yield Remark(path, why, f"set Auto, or remove the {name}")
+
+
 def _floors(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield remarks on scheduled floors that have no effect, or less than expected."""
     path, template = "spec.hpa.schedule", deployed_hpa(spec)
     counted = has_hpa(spec) or (spec.trajectory is not None and bool(spec.trajectory.intervals))
-    if spec.hpa.schedule and not counted:
-        yield Remark(path, "has no effect: no HPA is deployed or named", "set spec.hpa.deploy: true")
-    elif spec.hpa.schedule and is_off(spec.hpa.scale_up):
-        why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
-        yield Remark(path, why, "set Auto, or remove the schedule")
+    if spec.hpa.schedule:
+        yield from _adds_none(spec, path, counted=counted)
     if template is None:
         return
     least, most = template.min_replicas or 1, template.max_replicas
@@ -334,14 +341,11 @@ def _fallback(spec: HvpaSpec) -> Iterator[Remark]:
     if fallback is None:
         return
     floor = fallback.replicas
-    if not has_hpa(spec):
-        yield Remark(path, "has no effect: no HPA is deployed or named", "set spec.hpa.deploy: true")
+    if useless := list(_adds_none(spec, path, counted=has_hpa(spec))):
+        yield from useless
     elif floor == "Current":
         why = "Current is what HVPA does without a fallback: the replicas stay"
         yield Remark(f"{path}.replicas", why, "set AsUsual or a number, or remove the fallback")
-    elif is_off(spec.hpa.scale_up):
-        why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
-        yield Remark(path, why, "set Auto, or remove the fallback")
     elif template is not None and isinstance(floor, int) and floor > template.max_replicas:
         why = f"{floor} is above maxReplicas ({template.max_replicas}), which takes precedence"
         yield Remark(f"{path}.replicas", why, "raise maxReplicas, or lower the number")
@@ -349,15 +353,8 @@ def _fallback(spec: HvpaSpec) -> Iterator[Remark]:
 
 def _forecast(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield a remark on a forecast that has no effect."""
-    if spec.forecast is None:
-        return
-    if not has_hpa(spec):
-        yield Remark(
-            "spec.forecast", "has no effect: no HPA is deployed or named", "set spec.hpa.deploy: true"
-        )
-    elif is_off(spec.hpa.scale_up):
-        why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
-        yield Remark("spec.forecast", why, "set Auto, or remove the forecast")
+    if spec.forecast is not None:
+        yield from _adds_none(spec, "spec.forecast", counted=has_hpa(spec))
 
 
 def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:

@@ -7,6 +7,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
+from operator import is_
 from typing import Final
 
 from msgspec import structs
@@ -50,7 +51,10 @@ def _with_full_heaps(pod: Pod, exits: Mapping[str, Set[int]]) -> Pod:
                 status = structs.replace(status, **{name: killed})
         return status
 
-    statuses = [counted(status) for status in pod.status.container_statuses]
+    before = pod.status.container_statuses
+    statuses = [counted(status) for status in before]
+    if all(map(is_, statuses, before)):
+        return pod  # results for the same pod are cached
     return structs.replace(pod, status=structs.replace(pod.status, container_statuses=statuses))
 
 
