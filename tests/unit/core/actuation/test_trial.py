@@ -211,6 +211,18 @@ def test_canary_tries_nothing_where_nothing_changes() -> None:
 
 
 # --- it fails --------------------------------------------------------------------------------------------------------
+def test_rolled_back_does_not_forget_that_a_node_resizes_no_cpu() -> None:
+    cpu = FailedChange(container="app", resource="cpu", previous=1000, failed=2000)
+    why = 'pod web-0: Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
+    record = RolledBack(count=1, time=at(hours=-1), message=why, changes=(cpu,))
+    status = confirmed_at(3).model_copy(update={"rolled_back": record})
+    after = rolled_back(wants("500M", status, [failing("OOMKilled"), *pods_of(SMALL, SMALL, LARGE)[1:]]))
+    assert {change.resource for change in after.changes} == {"cpu", "memory"}
+    assert after.message.startswith(
+        "pod web-0: container app ran out of memory; earlier: alongside CPU Manager"
+    )
+
+
 def test_rolled_back_needs_no_approval() -> None:
     decision = wants("500M", confirmed_at(3), [failing("OOMKilled"), *pods_of(SMALL)], mode="Review")
     assert rolled_back(decision).message == "pod web-0: container app ran out of memory"
