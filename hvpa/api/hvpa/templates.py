@@ -32,7 +32,7 @@ MAX_RESOURCES: Final = 10
 
 
 PASSED_ON_BYTES: Final = 16_384
-"""Maximum size, as JSON, of the fields of a template that HVPA does not know."""
+"""Maximum size, as JSON with their names, of the fields of a template that HVPA does not know."""
 _Owned = Annotated[Any, WithJsonSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True})]
 """A field that HVPA sets itself. The template must not set it: `_owned`."""
 M = TypeVar("M", bound=OpenModel)
@@ -50,7 +50,8 @@ def _owned(name: str, by: str = "HVPA sets it") -> Rule:
 
 def _is_small(template: M) -> M:
     fields = template.passed_on()
-    if fields and (size := len(msgspec.json.encode(list(fields.values())))) > PASSED_ON_BYTES:
+    sent = [{path[-1]: value} for path, value in fields.items()]
+    if sent and (size := len(msgspec.json.encode(sent))) > PASSED_ON_BYTES:
         names = dotted_path(next(iter(fields)))
         why = f"fields that HVPA does not know ({names}, …) may have {PASSED_ON_BYTES} bytes as JSON"
         raise fault(f"{why}; they have {size}")

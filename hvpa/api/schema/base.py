@@ -130,7 +130,8 @@ class OpenModel(SpecModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_json(cls, data: Any) -> Any:
+    def _without_nulls(cls, data: Any) -> Any:
+        """Drops null values, also those of unknown fields, and refuses what is no JSON there."""
         if not isinstance(data, dict):
             return data
         known = _aliases(cls)

@@ -66,9 +66,7 @@ def original_size(observation: ScalableState, clock: Clock, axes: AxesResult) ->
         replicas = observation.workload.spec.replicas
     if "vertical" in changed:
         requests = {
-            name: {**_changed(observation, axes, name), **requests.get(name, {})}
-            for name in axes.containers
-            if name in axes.changed or name in requests
+            name: {**_changed(observation, axes, name), **requests.get(name, {})} for name in axes.containers
         }
         requests = {name: sizes for name, sizes in requests.items() if sizes}
     return _unless_empty(original, {"replicas": replicas, "requests": requests}, known)

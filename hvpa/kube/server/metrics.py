@@ -283,7 +283,7 @@ class _States(Collector):
         reasons: list[tuple[Problem, str]] = [] if status is None else sorted(problems(status))
         if operation is not None:
             reasons.append(("WriteFailed", operation))
-        labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
+        labels = _labels(key)
         rows: list[Row] = [
             (f'{labels},problem="{problem}",reason="{_escaped(why)}"', 1, 1) for problem, why in reasons
         ]
@@ -295,7 +295,7 @@ class _States(Collector):
         """Set the start of each recommendation's history that is too short to lower requests."""
         self._histories.pop(key, None)
         vertical = None if status.axes is None else status.axes.vertical
-        labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
+        labels = _labels(key)
         rows: list[Row] = [
             (f'{labels},container="{_escaped(entry.container)}"', since, since)
             for entry in (() if vertical is None else vertical.history)
@@ -346,7 +346,7 @@ class _PerObject:
 
     def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         """Store the values of a decision; `workload` is its state before the decision."""
-        labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
+        labels = _labels(key)
         self._replicas.pop(key, None)
         if (replicas := decision.replicas) is not None:
             # In place, the decision may not be written yet: the workload's own count is the current count.
@@ -402,7 +402,7 @@ class _Saved(Collector):
         self._known[key] = now
         self._count(now, 1)
         if self._per_object:
-            labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
+            labels = _labels(key)
             since = original.since.timestamp()
             self._since[key] = [(labels, since, since)]
             amounts = [
@@ -444,6 +444,11 @@ class _Saved(Collector):
         yield from _gauge("hvpa_saved_request", what, self._rows, 1)
         since = "Time of HVPA's first change of the workload (Unix time)."
         yield from _gauge("hvpa_saved_since_timestamp_seconds", since, self._since, 1)
+
+
+def _labels(key: Key) -> str:
+    """The labels of an Hvpa."""
+    return f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
 
 
 def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column: int) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from builders import build
-from builders.build import NOW
+from builders.build import NOW, stamp
 from hvpa.api.objects.read_models import RawHvpa
 from hvpa.api.policy.resource import PolicyObject
 from hvpa.api.policy.status import PolicyStatus
@@ -233,6 +233,19 @@ async def test_a_plan_waits_until_policies_and_namespaces_are_listed() -> None:
         namespace = NAMESPACES.decode(msgspec.json.encode({"metadata": metadata}))
         kept.local.policies.namespaces.put(namespace)
         await until(lambda: kept.reasons()[-1] == "UpToDate")
+
+
+async def test_a_namespace_that_is_being_deleted_gets_no_hvpas() -> None:
+    kept = Kept()
+    kept.states.of[NAMESPACES.plural] = "synced"
+    for name, stamps in (("default", {}), ("going", {"deletionTimestamp": stamp(NOW)})):
+        metadata = {"name": name, "resourceVersion": "1", **stamps}
+        kept.local.policies.namespaces.put(NAMESPACES.decode(msgspec.json.encode({"metadata": metadata})))
+        kept.local.workloads["Deployment"].put(workload(namespace=name))
+    kept.local.store(CLUSTER_POLICIES).put(stored(policy("all", namespace="")))
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+    assert [change.namespace for change in kept.writer.changes] == ["default"]
 
 
 async def test_a_refused_write_is_reported_and_tried_again() -> None:

@@ -212,11 +212,22 @@ def test_fields_that_hvpa_does_not_know_are_bounded_together() -> None:
     def problems(size: int) -> tuple[FieldError, ...]:
         return parse_spec(spec_with({"later": "x" * size, "behavior": {"also": 1}}))[1]
 
-    room = PASSED_ON_BYTES - len('["",1]')
+    room = PASSED_ON_BYTES - len('[{"later":""},{"also":1}]')
     assert problems(room) == ()
     (problem,) = problems(room + 1)
     assert problem.path == "spec.hpa.template.spec"
     assert "fields that HVPA does not know (later, …) may have 16384 bytes" in problem.message
+
+
+@pytest.mark.parametrize(
+    "fields", [{PASSED_ON_BYTES * "x": 1}, {f"field{index}": 0 for index in range(PASSED_ON_BYTES // 8)}]
+)
+def test_the_names_of_fields_that_hvpa_does_not_know_count(fields: dict[str, int]) -> None:
+    in_policy = {"resourcePolicy": {"containerPolicies": [{"containerName": "app", **fields}]}}
+    for vpa in (fields, in_policy):
+        (problem,) = parse_spec(spec_with(vpa=vpa))[1]
+        assert problem.path == "spec.vpa.template.spec"
+        assert "may have 16384 bytes as JSON" in problem.message
 
 
 json_values = st.recursive(

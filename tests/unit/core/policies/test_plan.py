@@ -110,6 +110,17 @@ def test_a_change_during_a_rollout_reaches_the_workload_that_changes_first_and_n
     assert world.condition()[1] == "UpToDate"
 
 
+def test_a_workload_that_still_changes_goes_back_to_recommend_before_those_at_rest() -> None:
+    world = World(
+        [policy(spec={"stage": "Apply", "rollout": {"maxConcurrent": 2}})], [workload("a"), workload("b")]
+    )
+    world.settle()
+    world.workloads[1] = workload("b", change={"status": {"availableReplicas": 1}})
+    world.replace(policy(spec={"stage": "Recommend", "rollout": {"maxConcurrent": 1}}))
+    assert changes(world) == [("patch", "default/b")]
+    assert changes(world) == [("patch", "default/a")]
+
+
 @pytest.mark.parametrize("what", ["pods", "resizes"])
 def test_the_next_workload_waits_for_the_pods_of_the_last_but_not_forever(what: str) -> None:
     broken = workload("a", change={"status": {"availableReplicas": 1}} if what == "pods" else {})

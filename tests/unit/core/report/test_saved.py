@@ -121,6 +121,12 @@ def test_a_step_that_is_carried_out_in_part_records_that_part() -> None:
     assert unapplied_status(known, decided, BOTH).original_size == known.original_size
 
 
+def test_a_step_in_place_that_is_not_written_records_nothing() -> None:
+    decision = build.decided(usual({"updateStrategy": {"type": "InPlace"}}))
+    assert decision.status.original_size is not None
+    assert unapplied_status(HvpaStatus(), decision.status, ()).original_size is None
+
+
 def test_a_step_of_replicas_alone_records_no_requests() -> None:
     decision = build.decided(usual({"weightBasedScalingIntervals": None}))
     assert original_of(decision) == {"since": stamp(NOW), "replicas": 3}
