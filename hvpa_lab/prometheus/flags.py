@@ -1,10 +1,11 @@
-"""The flags of a Prometheus server."""
+"""The flags of a Prometheus server, and the time that they choose."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hvpa.cli.arguments import checked
 from hvpa_lab.simulate.scenario.fields import seconds_of
@@ -12,8 +13,24 @@ from hvpa_lab.simulate.scenario.fields import seconds_of
 TIMEOUT: Final = "1m"
 
 
+class Window(NamedTuple):
+    """The time that the queries cover."""
+
+    since: float
+    """Length in seconds."""
+    until: float
+    """End in Unix seconds."""
+    step: float
+    """Query resolution in seconds."""
+
+
+def window_of(args: argparse.Namespace, until: float) -> Window:
+    """The time from the command line, in whole steps."""
+    return Window(args.since // args.step * args.step, until // args.step * args.step, args.step)
+
+
 def add_server(add: Callable[..., Any], text: str, since: str, step: str) -> None:
-    """Declares the flags; `text` is about the first."""
+    """Declares the flags; `text` is the help of the first."""
     add(
         "--prometheus",
         metavar="URL",

@@ -14,8 +14,9 @@ from typing import Final
 
 from hvpa.api.values.duration import DAY
 from hvpa.cli.errors import CommandError
+from hvpa_lab.prometheus.flags import Window
 from hvpa_lab.prometheus.past import KIND, NAME, NAMESPACE, Past, past_usage
-from hvpa_lab.prometheus.server import CPU, MEMORY, RATE, Server, Window, connected, quoted
+from hvpa_lab.prometheus.server import CPU, MEMORY, RATE, Server, connected, quoted
 from hvpa_lab.simulate.load.series import readable_length
 
 DAYS_AT_ONCE: Final = 5
