@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hvpa.cli.arguments import checked
+from hvpa.cli.errors import UsageError
 from hvpa_lab.simulate.scenario.fields import seconds_of
 
 TIMEOUT: Final = "1m"
@@ -44,6 +45,13 @@ def add_server(add: Callable[..., Any], text: str, since: str, step: str) -> Non
     add("--prometheus-token", type=Path, metavar="FILE", help=text)
     text = f"with --prometheus: query timeout (default {TIMEOUT})"
     add("--timeout", type=length, default=length(TIMEOUT), metavar="DURATION", help=text)
+
+
+def require_server(args: argparse.Namespace, *more: str) -> None:
+    """Raise UsageError if a flag of the server, or one of `more`, is given without a server."""
+    for flag in (*more, "prometheus_token"):
+        if args.prometheus is None and getattr(args, flag) is not None:
+            raise UsageError(f"--{flag.replace('_', '-')} requires --prometheus")
 
 
 def length(text: str) -> float:

@@ -232,3 +232,8 @@ def test_what_is_missing_is_one_line(
 def test_a_day_is_the_least(shell: Shell, flags: tuple[str, ...]) -> None:
     error = shell.refuses("report", "-f", "x.yaml", "--prometheus", "http://127.0.0.1:9", *flags, code=2)
     assert "--since must be a day or longer, and --step a day or shorter" in error
+
+
+def test_a_token_without_a_server_is_refused(shell: Shell) -> None:
+    error = shell.refuses("report", "-f", "x.yaml", "--prometheus-token", "token", code=2)
+    assert "--prometheus-token requires --prometheus" in error
