@@ -48,7 +48,7 @@ def add_server(add: Callable[..., Any], text: str, since: str, step: str) -> Non
 
 
 def require_server(args: argparse.Namespace, *more: str) -> None:
-    """Raise UsageError if a flag of the server, or one of `more`, is given without a server."""
+    """Raise UsageError if a flag of the server, or a flag in `more`, is given without a server."""
     for flag in (*more, "prometheus_token"):
         if args.prometheus is None and getattr(args, flag) is not None:
             raise UsageError(f"--{flag.replace('_', '-')} requires --prometheus")
