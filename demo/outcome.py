@@ -1,5 +1,5 @@
-"""The last screen of the demo: what users felt, and what was requested, beside an HPA and a VPA. Pure: measurements in,
-text out."""
+"""The last screen of the demo: slow or failed service, restarts and requests, compared with an HPA and a VPA. Pure:
+measurements in, text out."""
 
 from __future__ import annotations
 

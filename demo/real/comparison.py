@@ -135,7 +135,7 @@ _EQUAL_SECONDS: Final = 5
 
 
 def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable[str]:
-    """Both runs by phases until a second, and what is worse in the first. `outcome` has the totals."""
+    """Both runs by phases until a second, and the larger totals of the first. `outcome` has all totals."""
     stretches = [(phase.name, phase.start, end if phase is phases[-1] else phase.end) for phase in phases]
     yield f"{'by phase':<28}" + "".join(f"{name:>10}" for name, _, _ in stretches)
     for run in (own, other):

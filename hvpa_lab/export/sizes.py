@@ -208,7 +208,7 @@ def _with_pod(
     items: Collection[ContainerResource],
     sizes: Mapping[str, ResourceRequirements],
 ) -> Mapping[str, ResourceRequirements]:
-    """The sizes with the pod's own amounts in place of what its containers share."""
+    """The sizes with the pod's own amounts in place of the amounts that its containers share."""
     template = observation.target.spec.template.spec
     present = present_resources(template.containers)
     if template.resources is None or SHARED not in present:

@@ -36,7 +36,7 @@ from hvpa_lab.init.source.present import SCALED_OBJECT, Present, TargetName, pre
 from hvpa_lab.init.text import to_text
 from hvpa_lab.init.trial import Trial, TrialOutcome, Work, outcomes
 from hvpa_lab.init.verdict import MATCHES, best, judged
-from hvpa_lab.prometheus.flags import add_server
+from hvpa_lab.prometheus.flags import add_server, require_server
 from hvpa_lab.simulate.engine import quiet
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.fit import Fit, fit
@@ -131,9 +131,7 @@ def _check_usage(args: argparse.Namespace) -> None:
     """Raise UsageError for flags that make no sense together."""
     if (args.csv is None) == (args.prometheus is None):
         raise UsageError("give the history: --csv FILE or --prometheus URL")
-    for flag in ("load", "queries", "prometheus_token"):
-        if args.csv is not None and getattr(args, flag) is not None:
-            raise UsageError(f"--{flag.replace('_', '-')} requires --prometheus")
+    require_server(args, "load", "queries")
     if args.filename and (args.kubeconfig is not None or args.context is not None):
         raise UsageError("--kubeconfig and --context can't be used with -f")
     if not args.filename and args.workload is None:

@@ -1,1 +1,1 @@
-"""Queries of a Prometheus server: of one workload (`hvpa_lab.init`), or of all at once (`hvpa_lab.report`)."""
+"""Queries of a Prometheus server: for a single workload (`hvpa_lab.init`), or for all (`hvpa_lab.report`)."""

@@ -1,19 +1,37 @@
-"""The flags of a Prometheus server."""
+"""The flags of a Prometheus server, and the time that they choose."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hvpa.cli.arguments import checked
+from hvpa.cli.errors import UsageError
 from hvpa_lab.simulate.scenario.fields import seconds_of
 
 TIMEOUT: Final = "1m"
 
 
+class Window(NamedTuple):
+    """The time that the queries cover."""
+
+    since: float
+    """Length in seconds."""
+    until: float
+    """End in Unix seconds."""
+    step: float
+    """Query resolution in seconds."""
+
+
+def window_of(args: argparse.Namespace, until: float) -> Window:
+    """The time from the command line, in whole steps."""
+    return Window(args.since // args.step * args.step, until // args.step * args.step, args.step)
+
+
 def add_server(add: Callable[..., Any], text: str, since: str, step: str) -> None:
-    """Declares the flags; `text` is about the first."""
+    """Declares the flags; `text` is the help of the first."""
     add(
         "--prometheus",
         metavar="URL",
@@ -27,6 +45,13 @@ def add_server(add: Callable[..., Any], text: str, since: str, step: str) -> Non
     add("--prometheus-token", type=Path, metavar="FILE", help=text)
     text = f"with --prometheus: query timeout (default {TIMEOUT})"
     add("--timeout", type=length, default=length(TIMEOUT), metavar="DURATION", help=text)
+
+
+def require_server(args: argparse.Namespace, *more: str) -> None:
+    """Raise UsageError if a flag of the server, or a flag in `more`, is given without a server."""
+    for flag in (*more, "prometheus_token"):
+        if args.prometheus is None and getattr(args, flag) is not None:
+            raise UsageError(f"--{flag.replace('_', '-')} requires --prometheus")
 
 
 def length(text: str) -> float:

@@ -33,7 +33,7 @@ class PastUsage(NamedTuple):
 
 
 class Past(NamedTuple):
-    """The past usage of all workloads that have one."""
+    """The known past usage of workloads."""
 
     source: str
     days: int

@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 import aiohttp
 import msgspec
@@ -15,6 +15,7 @@ from yarl import URL
 
 from hvpa.api.values.text import printable
 from hvpa.cli.errors import ClusterError, CommandError
+from hvpa_lab.prometheus.flags import Window
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.answers import PrometheusSeries, merged, series_in
 
@@ -22,22 +23,6 @@ RATE: Final = "5m"
 """Window of the CPU rate: it covers four scrapes a minute apart, as Prometheus' documentation recommends."""
 CPU: Final = "container_cpu_usage_seconds_total"
 MEMORY: Final = "container_memory_working_set_bytes"
-
-
-class Window(NamedTuple):
-    """The time of which the queries are."""
-
-    since: float
-    """Length in seconds."""
-    until: float
-    """End in Unix seconds."""
-    step: float
-    """Query resolution in seconds."""
-
-
-def window_of(args: argparse.Namespace, until: float) -> Window:
-    """The time from the command line, in whole steps."""
-    return Window(args.since // args.step * args.step, until // args.step * args.step, args.step)
 
 
 def quoted(text: str) -> str:

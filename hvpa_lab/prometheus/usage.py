@@ -14,12 +14,13 @@ from typing import Final
 
 from hvpa.api.values.duration import DAY
 from hvpa.cli.errors import CommandError
+from hvpa_lab.prometheus.flags import Window
 from hvpa_lab.prometheus.past import KIND, NAME, NAMESPACE, Past, past_usage
-from hvpa_lab.prometheus.server import CPU, MEMORY, RATE, Server, Window, connected, quoted
+from hvpa_lab.prometheus.server import CPU, MEMORY, RATE, Server, connected, quoted
 from hvpa_lab.simulate.load.series import readable_length
 
 DAYS_AT_ONCE: Final = 5
-"""Days in a query: Prometheus loads at most 50 million samples for one (`--query.max-samples`)."""
+"""Days in a query: Prometheus loads at most 50 million samples for a query (`--query.max-samples`)."""
 PERCENTILE: Final = 0.9
 """The VPA's `target-cpu-percentile`."""
 _METRICS: Final = (CPU, MEMORY, "kube_pod_owner", "kube_replicaset_owner")
@@ -39,8 +40,8 @@ topk by (namespace, pod) (1,
   or on (namespace, pod)
   max by (pod, {_WORKLOAD}) (kube_pod_owner{{{_OWNER}{{also}}}})
 )"""
-"""Each pod with its workload, which is the owner of its ReplicaSet if that has one. `topk` leaves one owner, should a
-pod or a ReplicaSet have two for some minutes: Prometheus refuses to join them."""
+"""Each pod with its workload: the owner of its ReplicaSet, or else its own owner. If a pod or a ReplicaSet has two
+owners for some minutes, `topk` leaves a single owner, because Prometheus refuses to join both."""
 _USED: Final = f"""
 max by (namespace, pod, container) ({{metric}})
 * on (namespace, pod) group_left ({KIND}, {NAME})

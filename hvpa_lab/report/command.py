@@ -27,7 +27,7 @@ from hvpa.cli.input.files import read_documents
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
 from hvpa.cli.output import refuse_unwritable, write_drawing
 from hvpa.kube.clock import SystemClock
-from hvpa_lab.prometheus.flags import add_server
+from hvpa_lab.prometheus.flags import add_server, require_server
 from hvpa_lab.report.csv import to_csv
 from hvpa_lab.report.inventory import DEFAULT_VPA_WEIGHT, Inventory, inventory
 from hvpa_lab.report.json import to_json
@@ -103,6 +103,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _read_inventory(args: argparse.Namespace, now: float, *, with_labels: bool) -> Inventory:
+    require_server(args)
     if args.prometheus is not None and not (args.step <= DAY <= args.since):
         raise UsageError("--since must be a day or longer, and --step a day or shorter")
     if args.filename:

@@ -101,7 +101,7 @@ class Option(NamedTuple):
 
 
 Basis = Literal["Measured", "History", "MeasuredReplicas", "Mixed", "Snapshot", "YoungHistory", "None"]
-"""What a workload's figures rest on. `Measured`: usage of at least a week, and no HPA. `History`: a VPA of at least a
+"""The basis of a workload's figures. `Measured`: usage of at least a week, and no HPA. `History`: a VPA of at least a
 day, and no HPA. `MeasuredReplicas`: usage of at least a week or such a VPA for the requests, and the mean replicas of
 at least a week. `Mixed`: such a VPA, and the HPA's measurement of this instant for the replicas. `YoungHistory`: a
 younger VPA, or usage of less than a week. `Snapshot`: measurements of this instant alone. `None`: nothing is measured,

@@ -69,7 +69,7 @@ class Surroundings(NamedTuple):
         return [usage for usage in usages if usage]
 
     def past_of(self, workload: Workload) -> PastUsage | None:
-        """The past usage of a workload, if it has one."""
+        """The past usage of a workload; None if unknown."""
         meta = workload.metadata
         known = {} if self.past is None else self.past.usage
         return known.get((meta.namespace, workload.kind, meta.name))

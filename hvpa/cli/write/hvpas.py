@@ -108,7 +108,7 @@ def change_selected(args: argparse.Namespace, decider: Callable[[Reader], Any]) 
 
     Raises CommandError.
     """
-    if bool(args.names) + args.all + (args.selector is not None) != 1:
+    if bool(args.names) + args.all + bool(args.selector) != 1:  # an empty selector would select all
         raise UsageError("name Hvpas, or use --all or --selector")
     if args.all_namespaces and args.names:
         raise UsageError("--all-namespaces requires --all or --selector")

@@ -247,7 +247,7 @@ function showStatus(status) {
 
 function showWhy(explain) {
   const because = explain.path ? [`Path: ${explain.path.because}`] : [];
-  // Ready is at the top of the page, and what is False of these is as usual.
+  // Ready is at the top of the page. The others are usually False.
   const usual = (one) => one.type === "Ready" || one.status === "False" && ["Paused", "Contested", "ScalingBlocked"].includes(one.type);
   const conditions = explain.conditions.filter((one) => !usual(one)).map((one) => `${one.type} ${one.status}, ${one.reason}: ${one.message}`);
   $("why").replaceChildren(...[...because, ...explain.steps, ...conditions].map((text) => el("li", {}, text)));

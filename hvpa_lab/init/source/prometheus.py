@@ -18,7 +18,8 @@ import yaml
 from hvpa.api.values.duration import DAY
 from hvpa.cli.errors import CommandError
 from hvpa_lab.init.source.present import Present
-from hvpa_lab.prometheus.server import CPU, MEMORY, RATE, Server, connected, one_line, quoted, window_of
+from hvpa_lab.prometheus.flags import window_of
+from hvpa_lab.prometheus.server import CPU, MEMORY, RATE, Server, connected, one_line, quoted
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.answers import (
     LOAD,

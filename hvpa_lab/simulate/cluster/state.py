@@ -275,7 +275,7 @@ class SimPod:
 
     @property
     def cpu_weight(self) -> float:
-        """CPU that a container without a request has as its weight: the pod's own limit; 0 without one."""
+        """CPU weight of a container without a request: the pod's own limit, or 0 if it has none."""
         return 0.0 if self.shape.cpu_limit == math.inf else self.shape.cpu_limit
 
     @property

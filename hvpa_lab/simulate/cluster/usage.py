@@ -131,8 +131,8 @@ class Group:
         return crossing(self.held, self.memory_limit, sum(meter.leak for meter in self.meters), at)
 
     def victim(self, pod: SimPod) -> Victim:
-        """Returns the container of this pod that the kernel kills: the one that exceeds its request most. (What the
-        pod requests beyond that counts for all alike: `GetContainerOOMScoreAdjust`.)"""
+        """Returns the container of this pod that the kernel kills: it exceeds its request most. (Further requests of
+        the pod count equally for all its containers: `GetContainerOOMScoreAdjust`.)"""
         worst = max(self.meters, key=lambda meter: meter.memory - meter.request)
         return pod, pod.containers[worst.index], worst.memory, False
 

@@ -38,7 +38,7 @@ class PodProblem(NamedTuple):
 
 def beyond_pod(template: Mapping[str, ResourceRequirements]) -> PodProblem | None:
     """The first amount of a pod itself that is less than its containers need (`validatePodResourceConsistency` in
-    pkg/apis/core/validation of Kubernetes); None without one."""
+    pkg/apis/core/validation of Kubernetes); None if all suffice."""
     if POD not in template:
         return None
     whole, containers = template[POD], {name: one for name, one in template.items() if name != POD}

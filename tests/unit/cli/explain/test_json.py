@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from typing import Any
 
 import pytest
@@ -333,10 +334,9 @@ def check(explained: Any) -> None:
 
 
 def test_the_schema_names_every_gate() -> None:
-    text = json.dumps(schema.schema_of("explain"))
-    assert [
-        reason for reason in (*gates.GATES, gates.POD_REPLACEMENT, gates.MAX_STEP) if reason not in text
-    ] == []
+    reason = schema.schema_of("explain")["$defs"]["BlockedChange"]["properties"]["reason"]["description"]
+    named = set(re.findall(r"\b[A-Z]\w+", reason.partition(": ")[2]))
+    assert named == {*gates.GATES, gates.POD_REPLACEMENT, gates.MAX_STEP}
 
 
 def test_the_example_of_the_design_follows_the_schema() -> None:

@@ -152,6 +152,7 @@ def test_a_tool_that_sets_the_mode_too_is_named(
     [
         ([], "name Hvpas, or use --all or --selector"),
         (["web", "--all"], "name Hvpas, or use --all or --selector"),
+        (["-l", ""], "name Hvpas, or use --all or --selector"),  # as of an empty variable of a script
         (["web", "-l", "a=b"], "name Hvpas, or use --all or --selector"),
         (["--all", "-l", "a=b"], "name Hvpas, or use --all or --selector"),
         (["web", "-A"], "--all-namespaces requires --all or --selector"),

@@ -136,6 +136,7 @@ def test_a_workload_that_already_is_the_cheapest_is_best_kept(init: Init, shell:
     out = shell.folder / "out"
     assert sorted(os.listdir(out)) == ["hvpa.yaml", "load.csv", "scenario.yaml"]
     assert f"Written: {out / 'hvpa.yaml'}, {out / 'scenario.yaml'}" in ran.out
+    assert "Or watch it first: with `mode: Recommend` in its spec" in ran.out
     assert validate_manifest(read(out / "hvpa.yaml")) == []
 
 

@@ -15,6 +15,7 @@ from hvpa.api.values.duration import DAY
 from tests.unit.cli.api_server import Api, Responder, listening
 from tests.unit.cli.support import NOW, Doc, Live, Shell, without
 from tests.unit.lab.report.documents import of, reported
+from tests.unit.lab.report.test_command import hvpa
 from tests.unit.lab.report.test_groups import read_csv
 
 PREFIXES = {
@@ -103,6 +104,19 @@ def test_the_queries_are_few_and_cover_every_day(shell: Shell, shop: list[Doc], 
     assert reported(shell, shop)["past"] is None
 
 
+def test_the_busiest_pod_has_the_percentile_of_a_vpa_and_peaks_shorter_than_a_step(
+    shell: Shell, shop: list[Doc], fake: Fake, url: str
+) -> None:
+    reported(shell, shop, "--prometheus", url, "--step", "10m")
+    queries = {form["query"] for form in fake.asked}
+    (cpu,) = (query for query in queries if query.startswith("quantile_over_time("))
+    assert cpu.startswith("quantile_over_time(0.9, ")
+    (memory,) = (query for query in queries if query.startswith("max_over_time("))
+    peak = 'max_over_time(container_memory_working_set_bytes{container!="", container!="POD"}[600000ms])'
+    assert peak in memory
+    assert all(query.endswith("[1d:600000ms])") for query in queries)
+
+
 def test_usage_and_replicas_of_an_hpa_are_means_of_the_past(shell: Shell, shop: list[Doc], url: str) -> None:
     before, after = (of(reported(shell, shop, *flags), "web") for flags in ((), ("--prometheus", url)))
     assert after["used"] == {"cores": 3.6, "memoryGib": 6.0}
@@ -142,6 +156,22 @@ def test_replicas_stay_within_the_hpas_bounds_unless_the_past_left_them(
     fake.usage["Deployment", "web"] = (30, 1.5, 0.3, 0.5 * 2**30)
     web = of(reported(shell, shop, "--prometheus", url), "web")
     assert web["blends"]["Trajectory"]["recommended"]["meanReplicas"] == 1.5
+
+
+def test_replicas_of_an_hvpa_are_scaled_by_its_own_and_stay_within_the_bounds(
+    shell: Shell, shop: list[Doc], fake: Fake, url: str
+) -> None:
+    """The Hvpa has 6 replicas now. Trajectory keeps 6, Additive would have 8; with vertical weight 20 both have 9."""
+    objects: dict[str, Doc] = {"hpa": {"name": "web"}, "vpa": {"name": "web"}}
+
+    def means(weight: float) -> dict[str, float]:
+        documents = [*shop, hvpa("Trajectory", "Deployment", "web", weight=weight, **objects)]
+        blends = of(reported(shell, documents, "--prometheus", url), "web")["blends"]
+        return {blend: view["recommended"]["meanReplicas"] for blend, view in blends.items()}
+
+    assert means(0.5) == {"Additive": 16.0, "Trajectory": 12.0}
+    fake.usage["Deployment", "web"] = (30, 19.0, 0.3, 0.5 * 2**30)
+    assert means(0.2) == {"Additive": 20, "Trajectory": 20}, "maxReplicas"
 
 
 def test_an_hpa_alone_has_requests_by_its_past(shell: Shell, shop: list[Doc], url: str) -> None:
@@ -202,3 +232,8 @@ def test_what_is_missing_is_one_line(
 def test_a_day_is_the_least(shell: Shell, flags: tuple[str, ...]) -> None:
     error = shell.refuses("report", "-f", "x.yaml", "--prometheus", "http://127.0.0.1:9", *flags, code=2)
     assert "--since must be a day or longer, and --step a day or shorter" in error
+
+
+def test_a_token_without_a_server_is_refused(shell: Shell) -> None:
+    error = shell.refuses("report", "-f", "x.yaml", "--prometheus-token", "token", code=2)
+    assert "--prometheus-token requires --prometheus" in error

@@ -233,7 +233,7 @@ def test_progress_on_a_terminal_waits_a_while(
     assert "simulating" in shell.run("simulate", scenario).err
 
 
-def test_where_no_terminal_is_the_progress_is_lines(
+def test_without_a_terminal_the_progress_is_lines(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)

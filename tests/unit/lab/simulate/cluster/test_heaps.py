@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hvpa.api.hvpa.actuation import Runtime
 from hvpa.api.objects.read_models import TemplateContainer
 from hvpa.core.model import ResourceRequirements
-from hvpa.core.workload.runtimes import Heap, heap_of
+from hvpa.core.workload.runtimes import Heap, full_heap_exits, heap_of
 from hvpa_lab.simulate.cluster.objects import PodObjects, WorkloadObject
 from hvpa_lab.simulate.cluster.pods import SimWorkload
 from hvpa_lab.simulate.cluster.state import SimContainer
@@ -133,6 +134,18 @@ def test_the_pod_template_shows_the_heap(kind: RuntimeKind, heap: int | str, sho
     assert heap_of(app, kind) == shown
     assert isinstance(proxy, TemplateContainer)
     assert not proxy.env
+
+
+@pytest.mark.parametrize("kind", ["Java", "Node"])
+def test_hvpa_knows_the_exit_code_of_a_full_heap(kind: RuntimeKind) -> None:
+    """It is that of a runtime that ends once its heap is full, which the template of a JVM must show."""
+    state = workload(1, jvm(runtime=RuntimeModel(kind, "50%")))
+    state.advance(0.0, 15.0, 20.1)
+    (status,) = PodObjects(state, START).read()[0].status.container_statuses
+    assert status.last_state.terminated is not None
+    containers = WorkloadObject(state, START).read().spec.template.spec.containers
+    exits = full_heap_exits((Runtime(container="app", kind=kind),), containers)
+    assert status.last_state.terminated.exit_code in exits["app"]
 
 
 def test_a_custom_kind_shows_no_heap() -> None:
