@@ -149,7 +149,8 @@ def test_an_own_hpa_scales_to_zero_and_back_and_pods_wake_up_with_the_usual_size
     metrics = [{"type": "External", "external": {"metric": {"name": METRIC}, "target": target}}]
     hpa["template"]["spec"] |= {"minReplicas": 0, "metrics": metrics}
     spec = {"vpa": {"name": "web"}, "blend": blend, "updateStrategy": {"type": "Rollout"}}
-    api.create(objects.hvpa("web", namespace, hpa=hpa, **spec))
+    weights = [{"vpaWeight": 30}]
+    api.create(objects.hvpa("web", namespace, hpa=hpa, weightBasedScalingIntervals=weights, **spec))
     wait_for(lambda: _reason(cluster, namespace) == "Recommending", TIMEOUT, "the HPA is used")
 
     queue(0)

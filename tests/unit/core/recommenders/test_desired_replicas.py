@@ -494,22 +494,29 @@ def test_an_own_hpa_scales_to_zero_and_back(
 
 
 @pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
-@pytest.mark.parametrize("vpa_off", [False, True])
+@pytest.mark.parametrize(
+    ("weight", "vpa_off"),
+    [
+        pytest.param(30, False, id="in the same write, and at full weight"),
+        pytest.param(30, True, id="unless the policy forbids it"),
+        pytest.param(0, False, id="unless the weight is 0, which changes no request"),
+    ],
+)
 def test_pods_that_are_switched_on_again_have_the_size_that_the_vpa_recommends(
-    blend: str, vpa_off: bool
+    blend: str, weight: int, vpa_off: bool
 ) -> None:
-    """In the same write, and at full weight: the template still has the size of the last pods."""
+    """The template still has the size of the last pods."""
     off = {"updatePolicy": {"updateMode": "Off"}}
     spec: dict[str, Any] = {"blend": blend, "updateStrategy": {"type": "Rollout"}, **OWN}
     spec["vpa"] = {"deploy": True, "scaleUp": off if vpa_off else {}}
-    spec |= {"weightBasedScalingIntervals": [{"vpaWeight": 30}]}
+    spec |= {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
     vpa = build.vpa({"app": {"cpu": "3", "memory": "3G"}})
     found = objects(own(3, {**SWITCHED, "status": "False"}), 0, 3, since(0), spec=spec)
     decision = build.decided(replace(found, vpas=(vpa,)))
     assert decision.workload_patch is not None
     written: Any = decision.workload_patch.body["spec"]
     assert written["replicas"] == 3
-    if vpa_off:
+    if vpa_off or not weight:
         assert "template" not in written
     else:
         (container,) = written["template"]["spec"]["containers"]
@@ -529,6 +536,7 @@ def test_the_average_of_no_pods_is_not_reported() -> None:
 
 def test_pods_that_are_resized_in_place_are_created_with_that_size() -> None:
     spec = {"updateStrategy": {"type": "InPlace"}, "vpa": {"deploy": True}, **OWN}
+    spec |= {"weightBasedScalingIntervals": [{"vpaWeight": 30}]}
     found = objects(own(3, {**SWITCHED, "status": "False"}), 0, 3, since(0), spec=spec)
     decision = build.decided(replace(found, vpas=(build.vpa({"app": {"cpu": "3", "memory": "3G"}}),)))
     size = decision.status.desired
