@@ -16,7 +16,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.actuation import Runtime
 from hvpa.api.objects.read_models import Container, Scalar, TemplateContainer, Variable
-from hvpa.api.values.quantity import MEMORY, readable_resource
+from hvpa.api.values.quantity import MEMORY, MIB, readable_resource
 from hvpa.api.values.text import names
 from hvpa.core.model import Finding
 from hvpa.core.values.arithmetic import LARGEST, ceil_div, is_same_size
@@ -67,8 +67,6 @@ _JAVA_EXIT_CODE: Final = 3
 _NODE_EXIT_CODES: Final = frozenset({134, 139})
 """Exit codes of Node whose heap is full: SIGABRT, or SIGSEGV as the first process of a container, which gets no
 SIGABRT (docs/runtimes.md, test 13)."""
-_USUAL_PERCENT: Final = {"Java": 25, "Node": 50}
-"""The share of the limit that the heap has if nothing sets it (docs/runtimes.md, tests 3 and 7)."""
 MOST_PERCENT: Final = 95
 """The largest `heapPercent`."""
 MOST_WORDS: Final = 16_384
@@ -83,6 +81,8 @@ class Heap(NamedTuple):
     size: int | None = None
     """In bytes; None if it is a percentage of the limit."""
     percent: float | None = None
+    most: int = LARGEST
+    """The largest heap in bytes if it is a percentage."""
 
     @property
     def heap_percent(self) -> int | None:
@@ -101,14 +101,22 @@ class Heap(NamedTuple):
         """Returns the least memory limit at which the heap and everything else hold `wanted` bytes; for a heap of fixed
         size, what it needs.
 
-        Example: a quarter of 1Gi is a heap of 256Mi, and everything else counts as 64Mi. So 1Gi holds 320Mi.
+        Example: a quarter of 1Gi is a heap of 256Mi, and everything else counts as 64Mi. So 1Gi holds 320Mi. A heap
+        that is half of the limit and at most 2Gi needs no limit above 4Gi.
         """
         if (fixed := self.least_memory) is not None:
             return fixed
         percent = self.heap_percent or MOST_PERCENT
         with_share = ceil_div(wanted * 10_000, percent * (100 + HEAP_OVERHEAD_PERCENT))
         with_least = ceil_div(max(0, wanted - HEAP_OVERHEAD_LEAST) * 100, percent)
-        return min(max(wanted, min(with_share, with_least)), LARGEST)
+        return min(max(wanted, min(with_share, with_least, ceil_div(self.most * 100, percent))), LARGEST)
+
+
+_USUAL: Final = {
+    "Java": Heap("heapPercent", percent=25),
+    "Node": Heap("heapPercent", percent=50, most=2096 * MIB),
+}
+"""The heap if nothing sets it (docs/runtimes.md, tests 3 and 7)."""
 
 
 # --- the template ----------------------------------------------------------------------------------------------------
@@ -240,13 +248,16 @@ def heaps_of(runtimes: Sequence[Runtime], containers: Iterable[TemplateContainer
     usual one."""
     containers = list(containers)
     known = {container.name for container in containers}
-    shares = {
-        runtime.container: percent
+    declared = {
+        runtime.container: heap
         for runtime in runtimes
         if runtime.container in known
-        and (percent := runtime.heap_percent or _USUAL_PERCENT.get(runtime.kind)) is not None
+        and (
+            heap := Heap("heapPercent", percent=runtime.heap_percent)
+            if runtime.heap_percent
+            else _USUAL.get(runtime.kind)
+        )
     }
-    declared = {name: Heap("heapPercent", percent=percent) for name, percent in shares.items()}
     return declared | {container.name: heap for _, container, heap in _heaps(runtimes, containers)}
 
 

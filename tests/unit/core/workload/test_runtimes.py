@@ -168,6 +168,9 @@ def test_a_heap_needs_a_quarter_more_and_at_least_64_mib() -> None:
         (Heap("", percent=50), 100 * MIB, 100 * MIB),  # beside its heap it has 64Mi
         (Heap("", percent=50), 128 * MIB, 128 * MIB),
         (Heap("", percent=50), 256 * MIB, 384 * MIB),
+        (Heap("", percent=50, most=2 * GIB), 2 * GIB, 3_435_973_837),
+        (Heap("", percent=50, most=2 * GIB), 3 * GIB, 4 * GIB),  # at 4Gi the heap is as large as it gets
+        (Heap("", percent=50, most=2 * GIB), 5 * GIB, 5 * GIB),
         (Heap("", percent=25), 0, 0),
         (Heap("", percent=1), LARGEST, LARGEST),
     ],
@@ -206,6 +209,7 @@ def test_heaps_are_those_of_the_template_or_declared_or_usual() -> None:
         "b": 25,
         "c": 50,
     }
+    assert heaps["c"].most == 2096 * MIB
 
 
 @pytest.mark.parametrize(
