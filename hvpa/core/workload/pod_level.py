@@ -74,15 +74,15 @@ def with_shared(spec: Spec) -> Spec:
     """
     if spec.resources is None or any(one.name == SHARED for one in spec.containers):
         return spec
-    requests, limits = dict[str, Quantity](), dict[str, Quantity]()
+    requests, limits, own = dict[str, Quantity](), dict[str, Quantity](), own_resources(spec)
     for resource in RESOURCES:
-        request, limit = amount(spec.resources.requests, resource), amount(spec.resources.limits, resource)
+        request, limit = own.requests.get(resource), own.limits.get(resource)
         if request is None and limit is None:
             continue
         if request is not None:
             rest = max(0, request - sum(requested(spec, resource).values()))
         else:
-            rest = 0 if _total(spec, {}, resource) else limit or 0
+            rest = 0 if total(spec, {}, resource) else limit or 0
         requests[resource] = format_resource(resource, rest)
         if limit is not None:
             limits[resource] = format_resource(resource, limit)
@@ -90,6 +90,12 @@ def with_shared(spec: Spec) -> Spec:
         return spec
     shared = Container(SHARED, Resources(requests, limits))
     return structs.replace(spec, containers=[*spec.containers, shared])
+
+
+def own_resources(spec: PodSpec) -> ResourceRequirements:
+    """Returns the resources of a pod itself as numbers; none if it has none."""
+    own = spec.resources or Resources()
+    return ResourceRequirements(amounts(own.requests), amounts(own.limits))
 
 
 def requested(spec: PodSpec, resource: Resource) -> dict[str, int]:
@@ -103,7 +109,7 @@ def requested(spec: PodSpec, resource: Resource) -> dict[str, int]:
 def pod_request(spec: PodSpec, resource: Resource, containers: Sizes) -> int:
     """Returns what a pod with these containers requests. A missing request is equal to the limit. Native sidecars count
     in addition. The pod's own request counts instead if `containers` lacks `SHARED`."""
-    whole = None if spec.resources is None else amount(spec.resources.requests, resource)
+    whole = own_resources(spec).requests.get(resource)
     if whole is not None and SHARED not in containers:
         return whole
     every = (*containers.values(), *present_resources(tuple(sidecars(spec))).values())
@@ -231,7 +237,7 @@ def _of_sidecars(template: PodSpec) -> Sizes:
 def pool_resources(template: PodSpec) -> Sequence[Resource]:
     """Returns the resources of which containers without a request share the pod's: those that the pod requests, or of
     which it has a limit and no container a request."""
-    whole = template.resources or Resources()
+    whole = own_resources(template)
     of_containers = structs.replace(
         template, containers=[one for one in template.containers if one.name != SHARED]
     )
@@ -241,7 +247,7 @@ def pool_resources(template: PodSpec) -> Sequence[Resource]:
         if sharing(present_resources(template.containers), resource)
         and (
             resource in whole.requests
-            or (resource in whole.limits and not _total(of_containers, {}, resource))
+            or (resource in whole.limits and not total(of_containers, {}, resource))
         )
     ]
 
@@ -259,20 +265,28 @@ def shared_history(ratios: Sequence[BoundRatio], template: PodSpec) -> tuple[Bou
 
 
 # --- the pod's own amounts -------------------------------------------------------------------------------------------
-def _total(template: PodSpec, sizes: Sizes, resource: Resource) -> int:
+def total(template: PodSpec, sizes: Sizes, resource: Resource) -> int:
     """Returns the request of a pod with these sizes; containers without one have the template's. It is at least what
     init containers need."""
-    names = [container.name for container in template.containers]
+    requests = _requests(template, sizes, resource)
+    return max(sum(requests.values()), _of_init(template, resource, requests))
+
+
+def _requests(template: PodSpec, sizes: Sizes, resource: Resource) -> dict[str, int]:
+    """Returns the requests of containers and native sidecars with these sizes; otherwise those of the template."""
+    names = [container.name for container in lasting(template)]
     decided = {name: sizes[name].requests.get(resource) for name in names if name in sizes}
     changed = {name: size for name, size in decided.items() if size is not None}
-    return max(sum({**requested(template, resource), **changed}.values()), _of_init(template, resource))
+    return {**requested(template, resource), **changed}
 
 
-def _of_init(template: PodSpec, resource: Resource) -> int:
-    """Returns the largest request of an init container with the native sidecars before it."""
+def _of_init(template: PodSpec, resource: Resource, requests: Mapping[str, int]) -> int:
+    """Returns the largest request of an init container with the native sidecars before it. `requests`: those of
+    sidecars."""
     beside = most = 0
     for one in template.init_containers:
-        size = amount(one.resources.limits | one.resources.requests, resource) or 0
+        own = amount(one.resources.limits | one.resources.requests, resource)
+        size = requests.get(one.name, own or 0)
         is_sidecar = one.restart_policy == "Always"
         beside += size if is_sidecar else 0
         most = max(most, beside if is_sidecar else beside + size)
@@ -282,7 +296,7 @@ def _of_init(template: PodSpec, resource: Resource) -> int:
 def least_shared(template: PodSpec, resource: Resource) -> int:
     """Returns the least request of `SHARED` with which the pod requests what its init containers need."""
     own = requested(template, resource)
-    return max(0, _of_init(template, resource) - sum(own.values()) + own.get(SHARED, 0))
+    return max(0, _of_init(template, resource, own) - sum(own.values()) + own.get(SHARED, 0))
 
 
 def with_limits(
@@ -297,8 +311,8 @@ def with_limits(
     governed = list(items)
     limits = dict(sizes[SHARED].limits)
     for resource in limits:
-        limit = amount(template.resources.limits, resource) if template.resources is not None else None
-        before, after = _total(template, {}, resource), _total(template, sizes, resource)
+        limit = own_resources(template).limits.get(resource)
+        before, after = total(template, {}, resource), total(template, sizes, resource)
         names = {item.container for item in governed if item.resource == resource}
         if limit is None or not names:
             continue
@@ -329,13 +343,27 @@ def with_pod(template: TemplateSpec | None, sizes: Sizes) -> Sizes:
         return sizes
     named = {resource for size in sizes.values() for resource in size.requests}
     requests = {
-        resource: _total(template, sizes, resource)
+        resource: total(template, sizes, resource)
         for resource in present[SHARED].requests
         if resource in named
     }
     limits = sizes[SHARED].limits if SHARED in sizes else {}
     of_pod = ResourceRequirements(requests, limits)
     return {**{name: size for name, size in sizes.items() if name != SHARED}, POD: of_pod}
+
+
+def with_rest(template: TemplateSpec, sizes: Sizes) -> Sizes:
+    """Returns sizes with `SHARED` in place of the pod's own amounts: the reverse of `with_pod`."""
+    if POD not in sizes:
+        return sizes
+    own, others = sizes[POD], {name: size for name, size in sizes.items() if name != POD}
+    rest = {
+        of: max(
+            0, size - sum([part for name, part in _requests(template, others, of).items() if name != SHARED])
+        )
+        for of, size in own.requests.items()
+    }
+    return {**others, SHARED: ResourceRequirements(rest, own.limits)}
 
 
 def for_api(target: Workload, patch: WorkloadPatch) -> WorkloadPatch:
@@ -350,7 +378,7 @@ def for_api(target: Workload, patch: WorkloadPatch) -> WorkloadPatch:
     wanted = with_pod(template, changed).get(POD)
     content: dict[str, object] = {"containers": [one for one in containers if one["name"] != SHARED]}
     if wanted is not None:
-        own = ResourceRequirements(amounts(template.resources.requests), amounts(template.resources.limits))
+        own = own_resources(template)
         requests = {of: size for of, size in wanted.requests.items() if of in own.requests}
         if resources := changes(own, ResourceRequirements(requests, wanted.limits)):
             content["resources"] = resources
