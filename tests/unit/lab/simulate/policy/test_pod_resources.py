@@ -70,6 +70,19 @@ def test_a_pod_whose_only_container_has_no_request_is_scaled_as_if_it_had_the_po
     assert apart.totals.replica_changes + apart.totals.request_changes > 0
 
 
+def test_a_start_has_the_same_boost_whether_the_container_or_the_pod_has_the_request() -> None:
+    boost = [{"container": "app", "cpu": {"factor": 3}}]
+    strategy = {"type": "InPlace"}
+    manifest = build.hvpa(50, UTILIZATION, updateStrategy=strategy, blend="Trajectory", startupBoost=boost)
+    policy, amounts = Policy("Hvpa", "Hvpa", hvpa=manifest), {"requests": OWN.requests, "limits": OWN.limits}
+    apart = simulated(policy, build.container(**amounts, cpu_start_up=30_000.0))
+    shared = simulated(policy, build.container(requests={}, limits={}, cpu_start_up=30_000.0), resources=OWN)
+    assert shared.totals == apart.totals
+    assert shared.series.requests[POD, "cpu"] == apart.series.requests["app", "cpu"]
+    assert max(shared.series.requests[POD, "cpu"]) > 925  # no pod is scaled to more
+    assert violations(shared) == violations(apart) == []
+
+
 @pytest.mark.parametrize("strategy", ["InPlaceOrRollout", "Rollout"])
 def test_a_pod_requests_at_least_what_its_containers_request(strategy: str) -> None:
     """A pod with CPU of its own; its app requests a part of it, its proxy nothing. Memory is that of the app."""
