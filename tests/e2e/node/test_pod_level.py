@@ -121,7 +121,7 @@ def test_new_pods_have_more_cpu_for_the_start_of_what_their_containers_share(
     first = pods.only_pod("web")
     recommended.vpa(api, namespace, "web", WEB)
     boosted = {"requests": {**OWN["requests"], "cpu": "600m"}, "limits": {**OWN["limits"], "cpu": "1200m"}}
-    boost = {"container": "app", "cpu": {"factor": 3}, "after": "10s"}
+    boost = {"container": "app", "cpu": {"factor": 3}, "after": "20s"}
     with Operator(node_cluster, kubeconfig):
         own = {"hpa": {"deploy": False}, "vpa": {"name": "web"}, "updateStrategy": {"type": "InPlace"}}
         api.create(objects.hvpa("web", namespace, **own, startupBoost=[boost]))
