@@ -83,6 +83,18 @@ def test_a_start_has_the_same_boost_whether_the_container_or_the_pod_has_the_req
     assert violations(shared) == violations(apart) == []
 
 
+def test_the_fast_signal_raises_the_pod_as_it_would_raise_its_only_container() -> None:
+    spec = {"updateStrategy": {"type": "InPlace"}, "fastSignal": {"mode": "Raise"}}
+    policy = Policy("Hvpa", "Hvpa", hvpa=build.hvpa(50, UTILIZATION, blend="Trajectory", **spec))
+    amounts: dict[str, Any] = {"requests": OWN.requests, "limits": OWN.limits}
+    apart = simulated(policy, build.container(**amounts))
+    shared = simulated(policy, build.container(requests={}, limits={}), resources=OWN)
+    assert shared.totals == apart.totals
+    assert shared.series.requests[POD, "cpu"] == apart.series.requests["app", "cpu"]
+    assert any("the kubelets report" in event.message for event in shared.events)
+    assert violations(shared) == violations(apart) == []
+
+
 @pytest.mark.parametrize("strategy", ["InPlaceOrRollout", "Rollout"])
 def test_a_pod_requests_at_least_what_its_containers_request(strategy: str) -> None:
     """A pod with CPU of its own; its app requests a part of it, its proxy nothing. Memory is that of the app."""
