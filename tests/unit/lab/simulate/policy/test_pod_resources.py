@@ -95,6 +95,25 @@ def test_the_fast_signal_raises_the_pod_as_it_would_raise_its_only_container() -
     assert violations(shared) == violations(apart) == []
 
 
+def test_with_the_fast_signal_containers_that_share_lack_less_after_a_jump() -> None:
+    def unmet(mode: str) -> float:
+        spec = {"updateStrategy": {"type": "InPlace"}, "fastSignal": {"mode": mode}}
+        shares: dict[str, Any] = {"requests": {}, "limits": {}}
+        containers = [build.container(**shares), build.container(name="proxy", **shares, cpu_per_unit=3.0)]
+        scenario = build.scenario(
+            duration=600.0,
+            step=2.0,
+            load=build.step(80.0, 200.0, 400.0),
+            workload=build.workload(*containers, resize="InPlace", resources=OWN),
+            nodes=NodeModel(cpu=64_000, memory=64 * 1024 * MIB, headroom="50%"),
+        )
+        return simulate(
+            scenario, Policy("Hvpa", "Hvpa", hvpa=build.hvpa(100, **spec))
+        ).totals.unmet_core_seconds
+
+    assert unmet("Raise") < unmet("Off") / 2
+
+
 @pytest.mark.parametrize("strategy", ["InPlaceOrRollout", "Rollout"])
 def test_a_pod_requests_at_least_what_its_containers_request(strategy: str) -> None:
     """A pod with CPU of its own; its app requests a part of it, its proxy nothing. Memory is that of the app."""
