@@ -292,6 +292,8 @@ class PodTotal(msgspec.Struct, frozen=True, gc=False):
     requested: int
     is_whole: bool = False
     """Whether this is a pod-level request (`resources` of the pod) and not the sum of its containers."""
+    of_init: int = 0
+    """The part of a pod-level request that is only room for init containers."""
 
 
 class StuckPods(msgspec.Struct, frozen=True, gc=False):

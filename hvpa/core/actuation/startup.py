@@ -313,19 +313,16 @@ def _unboosted(clock: Clock, pod: Pod, boosts: Boosts) -> Pod:
         )
         return structs.replace(container, resources=resources)
 
-    containers, first, whole = pod.spec.containers, pod.spec.init_containers, pod.spec.resources
-    if whole is not None and CPU in whole.requests:
-        request = sum(map(_cpu_request, usual.values()))
-        whole = structs.replace(whole, requests={**whole.requests, **wire({CPU: request})})
-    return structs.replace(
-        pod,
-        spec=structs.replace(
-            pod.spec,
-            containers=[counted(one) for one in containers],
-            init_containers=[counted(one) for one in first],
-            resources=whole,
-        ),
+    spec = structs.replace(
+        pod.spec,
+        containers=[counted(one) for one in pod.spec.containers],
+        init_containers=[counted(one) for one in pod.spec.init_containers],
     )
+    whole = spec.resources
+    if whole is not None and CPU in whole.requests:
+        request = wire({CPU: total(spec, {}, CPU)})
+        spec = structs.replace(spec, resources=structs.replace(whole, requests={**whole.requests, **request}))
+    return structs.replace(pod, spec=spec)
 
 
 def creation_refused(workload: Workload) -> bool:

@@ -261,7 +261,9 @@ def _pod(demand: MetricDemand, resource: Resource, requests: Requests) -> _Pod:
         for key, target in (*requests.others.items(), *requests.targets.items())
         if key.resource == resource and key not in keys
     }
-    unknown = max(0, whole - governed - sum(map(requests.measured, others)))
+    total = requests.totals.get(resource)
+    of_init = 0 if total is None or demand.container else total.of_init
+    unknown = max(0, whole - governed - of_init - sum(map(requests.measured, others)))
     first = requests.of_pod_at_first(resource, demand.container)
     return _Pod(keys, governed, whole, unknown, others, first if demand.absolute else whole)
 

@@ -130,26 +130,40 @@ def _shared_in_template(workload: Workload) -> Workload:
 
 def shared_in_pods(pods: tuple[Pod, ...], workload: Workload) -> tuple[Pod, ...]:
     """Returns the workload's pods with `SHARED`; without resources of its pod template itself, the same pods."""
-    return pods if workload.spec.template.spec.resources is None else tuple(map(_shared_in_pod, pods))
+    template = workload.spec.template.spec.resources
+    return pods if template is None else tuple([_shared_in_pod(pod, template) for pod in pods])
 
 
 @remembered
-def _shared_in_pod(pod: Pod) -> Pod:
+def _shared_in_pod(pod: Pod, template: Resources) -> Pod:
     """Returns a pod with `SHARED`, also in its kubelet's report: a container ran out of memory there if one that
-    requests none did."""
-    spec = with_shared(pod.spec)
-    if spec is pod.spec:
+    requests none did. A request that the `template` lacks is not counted as shared: what it has beyond the containers'
+    is room for init containers, and goes as containers grow."""
+
+    def shared(containers: Sequence[Container], whole: Resources) -> Container | None:
+        requests = {of: size for of, size in whole.requests.items() if of in template.requests}
+        asked = structs.replace(whole, requests=requests)
+        last = with_shared(
+            structs.replace(pod.spec, containers=list(containers), resources=asked)
+        ).containers[-1]
+        return last if last.name == SHARED else None
+
+    own = None if pod.spec.resources is None else shared(pod.spec.containers, pod.spec.resources)
+    if own is None:
         return pod
+    spec = structs.replace(pod.spec, containers=[*pod.spec.containers, own])
     have = reported(pod)
     containers = [structs.replace(one, resources=have[one.name]) for one in pod.spec.containers]
     whole = _as_reported(pod)
-    actual = with_shared(structs.replace(pod.spec, containers=containers, resources=whole)).containers[-1]
+    actual = shared(containers, whole) or own
     names = sharing(present_resources(pod.spec.containers), "memory")
     ended = [status for status in pod.status.container_statuses if status.name in names]
     ended.sort(key=_out_of_memory)
     status = ended[-1] if ended else ContainerStatus(SHARED)
-    shared = structs.replace(status, name=SHARED, resources=actual.resources)
-    statuses = [*pod.status.container_statuses, shared]
+    statuses = [
+        *pod.status.container_statuses,
+        structs.replace(status, name=SHARED, resources=actual.resources),
+    ]
     status_with_shared = structs.replace(pod.status, container_statuses=statuses, resources=whole)
     return structs.replace(pod, spec=spec, status=status_with_shared)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final
 
 import pytest
@@ -27,26 +28,31 @@ OWN: Final = {"requests": {"cpu": "1500m"}, "limits": {"cpu": "4"}}
 APP: Final = build.container("app", {"cpu": "300m"})
 MESH: Final = build.container("mesh", {"cpu": "1200m"})
 SIDE: Final = build.container("side", {})
-FIRST: Final = build.container("first", {"cpu": "1500m"})
+SMALL: Final = build.container("app", {"cpu": "100m"})
 LIMIT: Final = {"limits": {"cpu": "4"}}
 
 
 def counts(
-    whole: Mapping[str, Any], containers: Sequence[Any], init: Sequence[Any], used: int
-) -> tuple[list[int], list[Any]]:
-    """The replicas and the template's containers after each decision, for pods that use this much CPU together."""
-    spec = {**EAGER, "blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 80}]}
-    inputs = objects(whole, containers, {"app": {"cpu": "50m"}}, spec, init)
-    replicas, templates = [], []
+    whole: Mapping[str, Any],
+    containers: Sequence[Any],
+    init: Sequence[Any],
+    used: int,
+    weight: int = 80,
+    target: str = "50m",
+) -> list[tuple[int, str]]:
+    """The replicas and the app's request after each decision, for pods that use this much CPU together."""
+    spec = {**EAGER, "blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": weight}]}
+    inputs = objects(whole, containers, {"app": {"cpu": target}}, spec, init)
+    states = []
     for step in range(STEPS):
         assert inputs.workload is not None
         inputs = measured(inputs, inputs.workload, containers, init, used)
         decision = build.decided(inputs, build.at(minutes=step * MINUTES))
         inputs = build.apply(inputs, decision)
         assert inputs.workload is not None
-        replicas.append(inputs.workload.spec.replicas)
-        templates.append(inputs.workload.spec.template.spec)
-    return replicas, templates
+        app = inputs.workload.spec.template.spec.containers[0]
+        states.append((inputs.workload.spec.replicas, str(app.resources.requests["cpu"])))
+    return states
 
 
 def measured(
@@ -81,24 +87,25 @@ def measured(
     return replace(inputs, pods=tuple(pods), hpas=(hpa,))
 
 
-@pytest.mark.parametrize(
-    ("whole", "containers", "init"),
-    [
-        (OWN, [APP], []),
-        (OWN, [APP, SIDE], []),
-        (OWN, [APP, MESH], []),
-        (LIMIT, [APP], [FIRST]),
-        (LIMIT, [APP, SIDE], [FIRST]),
-    ],
-    ids=["the rest of the pod", "what a container shares", "a container", "an init container", "both"],
-)
+@pytest.mark.parametrize("containers", [[APP], [APP, SIDE], [APP, MESH]], ids=["rest", "shared", "mesh"])
 @pytest.mark.parametrize("used", [1500, 3000, 6000])
 def test_what_pods_request_beside_the_app_does_not_make_replicas_alternate(
-    whole: Mapping[str, Any], containers: Sequence[Any], init: Sequence[Any], used: int
+    containers: Sequence[Any], used: int
 ) -> None:
-    replicas, templates = counts(whole, containers, init, used)
-    settled = STEPS - 30
-    assert len(set(replicas[settled:])) == 1, replicas
-    assert all(template == templates[-1] for template in templates[settled:])
-    needed = used * 100 / TARGET / 1500
-    assert replicas[-1] in (math.ceil(needed), math.ceil(needed) + 1)
+    states = counts(OWN, containers, [], used)
+    assert len(set(states[-30:])) == 1, states
+    needed = math.ceil(used * 100 / TARGET / 1500)
+    assert states[-1][0] in (needed, needed + 1)
+
+
+@pytest.mark.parametrize("containers", [[APP], [APP, SIDE], [SMALL]], ids=["app", "shared", "small"])
+@pytest.mark.parametrize(("weight", "target"), [(80, "50m"), (20, "1500m")])
+@pytest.mark.parametrize("used", [1500, 3000])
+@pytest.mark.parametrize("first", ["500m", "1500m"])
+def test_room_for_an_init_container_makes_nothing_alternate(
+    containers: Sequence[Any], weight: int, target: str, used: int, first: str
+) -> None:
+    """The pod has a limit and no request, so the API server requests what the init container needs."""
+    init = [build.container("first", {"cpu": first})]
+    states = [state for state, _ in groupby(counts(LIMIT, containers, init, used, weight, target)[30:])]
+    assert len(states) == len(set(states)), states
