@@ -111,9 +111,9 @@ def end_boosts(
 def _sizes_had(observation: ObservedState) -> list[ContainerSizes]:
     """Returns the sizes that pods have by their spec and by their kubelet, and those that new pods are created with."""
     pods = own_pods(observation)
-    entries = [sizes_in(entry) for _, entry in observation.creation_sizes or ()]
-    if (target := observation.target) is not None:
-        entries = [with_rest(target.spec.template.spec, entry) for entry in entries]
+    assert observation.target is not None
+    template = observation.target.spec.template.spec
+    entries = [with_rest(template, sizes_in(entry)) for _, entry in observation.creation_sizes or ()]
     specs = [sizes_of_spec(pod.spec) for pod in pods]
     return [*specs, *map(sizes_reported, pods), *entries]
 

@@ -67,12 +67,12 @@ Sizes = Mapping[str, ResourceRequirements]
 # --- the container that stands for what containers share -------------------------------------------------------------
 @remembered
 def with_shared(spec: Spec) -> Spec:
-    """Returns a pod spec with `SHARED`; if it has it or no resources of its own, the same spec.
+    """Returns a pod spec with `SHARED`; if it has it or no CPU and memory of its own, the same spec.
 
     A missing pod request is the sum of the containers' requests; without any, it is the pod's limit
     (`defaultPodRequests` in pkg/apis/core/v1 of Kubernetes).
     """
-    if spec.resources is None or any(one.name == SHARED for one in spec.containers):
+    if any(one.name == SHARED for one in spec.containers):
         return spec
     requests, limits, own = dict[str, Quantity](), dict[str, Quantity](), own_resources(spec)
     for resource in RESOURCES:
@@ -148,7 +148,7 @@ def _shared_in_pod(pod: Pod, template: Resources) -> Pod:
         ).containers[-1]
         return last if last.name == SHARED else None
 
-    own = None if pod.spec.resources is None else shared(pod.spec.containers, pod.spec.resources)
+    own = shared(pod.spec.containers, pod.spec.resources or Resources())
     if own is None:
         return pod
     spec = structs.replace(pod.spec, containers=[*pod.spec.containers, own])
