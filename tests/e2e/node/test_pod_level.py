@@ -112,6 +112,7 @@ def test_new_pods_have_more_cpu_for_the_start_of_what_their_containers_share(
     node_cluster: ControlPlane, pods: RealPods
 ) -> None:
     api, namespace = pods.api, pods.namespace
+    wait_for(lambda: not api.list("Pod"), 60, "no pod of an earlier test, so that the node has room")
     kubeconfig = install_operator_rbac(node_cluster, deployment=False)
     template = {"metadata": {"labels": {"app": "web"}}, "spec": spec(pods)}
     content = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
