@@ -7,7 +7,7 @@ Values that every decision creates are msgspec structs, which take a tenth of th
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -120,6 +120,25 @@ class PodUsage(NamedTuple):
     """The memory has grown since the sample before."""
     lasting_cpu: int | None = None
     """Millicores over at least a minute; None if that is not known."""
+
+    @classmethod
+    def together(cls, parts: Sequence[PodUsage]) -> PodUsage:
+        """Returns the usage of several containers of a pod, as far as that of each is known. It is as old as the oldest
+        of their samples."""
+        return cls(
+            cpu=_of_all(sum, [one.cpu for one in parts]),
+            cpu_time=_of_all(min, [one.cpu_time for one in parts]),
+            memory=_of_all(sum, [one.memory for one in parts]),
+            memory_time=_of_all(min, [one.memory_time for one in parts]),
+            grows=any(one.grows for one in parts),
+            lasting_cpu=_of_all(sum, [one.lasting_cpu for one in parts]),
+        )
+
+
+def _of_all(rule: Callable[[Sequence[T]], T], values: Sequence[T | None]) -> T | None:
+    """Returns the values as one; None if one is missing."""
+    known = [value for value in values if value is not None]
+    return rule(known) if known and len(known) == len(values) else None
 
 
 class FastUsage(msgspec.Struct, frozen=True, gc=False):
@@ -273,6 +292,8 @@ class PodTotal(msgspec.Struct, frozen=True, gc=False):
     requested: int
     is_whole: bool = False
     """Whether this is a pod-level request (`resources` of the pod) and not the sum of its containers."""
+    of_init: int = 0
+    """The part of a pod-level request that is only room for init containers."""
 
 
 class StuckPods(msgspec.Struct, frozen=True, gc=False):

@@ -31,7 +31,7 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import SHARED, amounts, present_resources, wire
-from hvpa.core.workload.pod_level import POD, shared_in_template, with_pod
+from hvpa.core.workload.pod_level import POD, own_resources, shared_in_template, with_pod
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.transport import STRATEGIC_MERGE_PATCH, Body
 from hvpa.kube.clock import SystemClock
@@ -220,8 +220,7 @@ def _of_pod(
     template: TemplateSpec, restored: Mapping[str, ResourceRequirements], governed: Collection[Resource]
 ) -> tuple[ResourceRequirements, ResourceRequirements]:
     """The pod's own resources now, and with the restored containers."""
-    assert template.resources is not None
-    own = ResourceRequirements(amounts(template.resources.requests), amounts(template.resources.limits))
+    own = own_resources(template)
     containers = [
         structs.replace(one, resources=Resources(dict(wire(size.requests)), dict(wire(size.limits))))
         for one in template.containers

@@ -40,7 +40,7 @@ from hvpa.core.actuation.kubelet import (
     resources_named,
     used_at_least,
 )
-from hvpa.core.actuation.startup import Boost, Boosts, with_cpu
+from hvpa.core.actuation.startup import Boost, Boosts, sizes_of_spec, with_cpu
 from hvpa.core.gates.backoff import refusal_wait
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
@@ -159,14 +159,15 @@ class PodComparison(NamedTuple):
         if not self.boosts.known:
             return self._at_size(pod)
         clock = self.context.clock
-        starting, on = self.boosts.starting(pod, clock), self.boosts.on(pod, specified(pod), clock)
+        starting, on = self.boosts.starting(pod, clock), self.boosts.on(pod, clock)
         ended = {name: usual for name, usual in on.items() if name not in starting}
         no_boost, refused = "", tuple[RefusedResize, ...]()
         if starting:
-            begin = self._with_cpu(pod, {name: boost.boosted for name, boost in starting.items()})
+            have, present = sizes_of_spec(pod.spec), sizes_reported(pod)
+            beside = {name: only(have[name], {CPU}) for name in ended}
+            begin = self._with_cpu(pod, beside | {name: boost.boosted for name, boost in starting.items()})
             if begin.resize is not None:
                 return msgspec.structs.replace(begin, state="waiting", starts=True)
-            present = actual(pod)
             has_all = all(
                 differing(present.get(name, NOTHING), boost.boosted) == NOTHING
                 for name, boost in starting.items()
@@ -174,14 +175,14 @@ class PodComparison(NamedTuple):
             if begin.state in ("deferred", "infeasible") and not has_all:
                 no_boost, refused = begin.why, self._refused_boosts(pod, starting, begin.why) if on else ()
                 starting, ended = {}, on
+        cpu = ended | {name: boost.boosted for name, boost in starting.items()}
         if ended:
-            end = self._with_cpu(pod, ended, refused)
+            end = self._with_cpu(pod, cpu, refused)
             if end.resize is not None:
                 return msgspec.structs.replace(end, no_boost=no_boost)
         if (under_way := self._end_under_way(pod, starting)) is not None:
             return msgspec.structs.replace(under_way, no_boost=no_boost)
-        cpu = ended | {name: boost.boosted for name, boost in starting.items()}
-        state = self._replace(sizes=with_cpu(self.sizes, cpu))._at_size(pod)
+        state = self._replace(sizes=with_cpu(self.sizes, self._in_pod(cpu)))._at_size(pod)
         if starting:
             state = msgspec.structs.replace(state, starts=True, is_stuck=False)
             if state.state == "resized":
@@ -190,7 +191,7 @@ class PodComparison(NamedTuple):
 
     def end_of_boosts(self, pod: Pod) -> PodState | None:
         """Returns the state with the resize that ends all boosts of a pod; None if it has none."""
-        on = self.boosts.on(pod, specified(pod), self.context.clock)
+        on = self.boosts.on(pod, self.context.clock)
         return self._with_cpu(pod, on) if on else self._end_under_way(pod, ())
 
     def _end_under_way(self, pod: Pod, starting: Collection[str]) -> PodState | None:
@@ -199,27 +200,43 @@ class PodComparison(NamedTuple):
         """
         spec, present = specified(pod), actual(pod)
         gaps = self._gaps(pod, present, spec)
+        on = self.boosts.boosted_in(sizes_reported(pod))
+        at = {name: POD if name == SHARED else name for name in on}
         ending = {
             name
-            for name in self.boosts.boosted_in(present)
-            if gaps.get(name, NOTHING).requests.get(CPU, LARGEST) < present[name].requests[CPU]
+            for name, part in at.items()
+            if gaps.get(part, NOTHING).requests.get(CPU, LARGEST) < present[part].requests[CPU]
         }
         if not ending - set(starting):
             return None
-        others = {name: only(gap, ALL - {CPU} if name in ending else ALL) for name, gap in gaps.items()}
+        kept = {POD, *map(at.__getitem__, ending)}
+        others = {name: only(gap, ALL - {CPU} if name in kept else ALL) for name, gap in gaps.items()}
         target = _changed_sizes(spec, had(present, others))
         if fresh(pod, RESIZE_PENDING) is not None and target != spec:
-            due = {name: part for name in spec if (part := differing(spec[name], target[name])) != NOTHING}
+            due: ContainerSizes = {
+                name: part for name in spec if (part := differing(spec[name], target[name])) != NOTHING
+            }
+            if POD in spec:
+                due = _with_room(spec, due, is_guaranteed=qos_class(pod, spec) == "Guaranteed")
             return _of_start(_state_with_resize(pod, spec, due, restarts=False))
         return self._state_under_way(pod, restarts=False)
 
     def _with_cpu(self, pod: Pod, cpu: ContainerSizes, refused: tuple[RefusedResize, ...] = ()) -> PodState:
         """Returns the state of a pod compared with this CPU alone; `refused` are further records of its resize."""
-        return _of_start(self._replace(sizes=cpu)._at_size(pod), refused)
+        return _of_start(self._replace(sizes=self._in_pod(cpu))._at_size(pod), refused)
+
+    def _in_pod(self, cpu: ContainerSizes) -> ContainerSizes:
+        """Returns this CPU of containers, and that of the pod itself with it in place of `SHARED`."""
+        then = with_pod(self.template, self.boosts.applied(self.decided, cpu))
+        if not cpu or POD not in then:
+            return cpu
+        return {name: size for name, size in cpu.items() if name != SHARED} | {POD: only(then[POD], {CPU})}
 
     def _refused_boosts(self, pod: Pod, boosts: Mapping[str, Boost], why: str) -> tuple[RefusedResize, ...]:
         """Returns the record of boosts that the kubelet has not allocated, so that they are not tried again soon."""
-        parts = {name: differing(boost.usual, boost.boosted) for name, boost in boosts.items()}
+        usual = self._in_pod({name: boost.usual for name, boost in boosts.items()})
+        then = self._in_pod({name: boost.boosted for name, boost in boosts.items()})
+        parts = {name: differing(usual[name], size) for name, size in then.items()}
         body, now = _resize_body(pod, parts), self.context.clock.stamp()
         return (RefusedResize(pod.metadata.uid, body, why, now, MOST_REFUSALS, of_start=True),)
 
@@ -593,6 +610,11 @@ def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
 def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
     """Returns the resources of each container: as reported by the kubelet, otherwise from the pod's spec."""
     return read_all(reported(pod))
+
+
+def sizes_reported(pod: Pod) -> dict[str, ResourceRequirements]:
+    """Returns the same of each container and native sidecar."""
+    return read_all(reported(pod, lasting(pod.spec)))
 
 
 def _changed_sizes(sizes: ContainerSizes, changed: ContainerSizes) -> ContainerSizes:

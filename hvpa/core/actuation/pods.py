@@ -15,23 +15,22 @@ from hvpa.api.hvpa.progress import Actuation, BoostedContainer, DesiredSize
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Quantity, Resources, Workload
 from hvpa.api.values.quantity import RESOURCES
-from hvpa.core.actuation.desired import ContainerSizes, moved, size_of_new_pods, sizes_of
+from hvpa.core.actuation.desired import NOTHING, ContainerSizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import (
     PodComparison,
     PodState,
-    actual,
     is_ready,
     own_pods,
     ran_out_of_memory,
-    specified,
+    sizes_reported,
 )
-from hvpa.core.actuation.startup import Boosts, creation_refused
+from hvpa.core.actuation.startup import Boosts, creation_refused, sizes_of_spec
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, Hold, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize, ResourceRequirements
 from hvpa.core.values.clock import LAST_INSTANT, Clock
 from hvpa.core.values.tuning import CREATED_WITHIN
-from hvpa.core.workload.containers import present_resources, read_all, wire
-from hvpa.core.workload.pod_level import with_pod
+from hvpa.core.workload.containers import SHARED, present_resources, read_all, wire
+from hvpa.core.workload.pod_level import POD, with_pod, with_rest
 from hvpa.core.workload.rollout import is_living
 from hvpa.recommend.hpa.pods import lasting
 
@@ -112,8 +111,11 @@ def end_boosts(
 def _sizes_had(observation: ObservedState) -> list[ContainerSizes]:
     """Returns the sizes that pods have by their spec and by their kubelet, and those that new pods are created with."""
     pods = own_pods(observation)
-    entries = [sizes_in(entry) for _, entry in observation.creation_sizes or ()]
-    return [*map(specified, pods), *map(actual, pods), *entries]
+    assert observation.target is not None
+    template = observation.target.spec.template.spec
+    entries = [with_rest(template, sizes_in(entry)) for _, entry in observation.creation_sizes or ()]
+    specs = [sizes_of_spec(pod.spec) for pod in pods]
+    return [*specs, *map(sizes_reported, pods), *entries]
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
@@ -292,15 +294,15 @@ def creation_changes(
         if states.target is None:
             return {}
         # nobody would end boosts of new pods
-        boosts = Boosts.of(states, {} if desired is None else size_of_new_pods(desired))
-        sizes = {key: sizes_in(entry) for key, entry in known.items()}
-        template = states.target.spec.template.spec
+        decided, template = size_of_new_pods(desired), states.target.spec.template.spec
+        boosts, whole = Boosts.of(states, decided), with_pod(template, decided).get(POD, NOTHING)
+        sizes = {key: with_rest(template, sizes_in(entry)) for key, entry in known.items()}
         ending = {one.name for one in template.init_containers} - {one.name for one in lasting(template)}
         changed = {}
         for key, has in sizes.items():
             usual = boosts.not_at_creation({name: has[name] for name in has if name not in ending})
             if usual != has:
-                changed[key] = _entry(states, usual)
+                changed[key] = _entry(states, {**usual, SHARED: NOTHING, POD: whole})
         return changed
     wanted = _wanted_entries(clock, states, desired, resizing)
     gone = {key: None for key in known if key not in wanted}

@@ -36,7 +36,16 @@ from hvpa.core.model import LargestNode, ObservedState, ResourceRequirements
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.tuning import FAILED_FOR, STARTED_WITHIN
-from hvpa.core.workload.containers import amount, policies, present_resources, read_all, wire
+from hvpa.core.workload.containers import (
+    SHARED,
+    amount,
+    policies,
+    present_resources,
+    read_all,
+    sharing,
+    wire,
+)
+from hvpa.core.workload.pod_level import total
 from hvpa.core.workload.rollout import REPLICA_FAILURE, is_living
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 from hvpa.recommend.hpa.pods import lasting, sidecars
@@ -91,8 +100,32 @@ class Variant(NamedTuple):
     """The longest time for which they may have it."""
 
 
+class PodLimit(NamedTuple):
+    """The CPU limit of a pod itself (`spec.resources`), which keeps its ratio to the pod's request."""
+
+    usual: int
+    """The limit without boosts."""
+    fixed: Set[str]
+    """Containers whose boosts do not raise it (`controlledValues: RequestsOnly`)."""
+    template: PodSpec
+    sizes: ContainerSizes
+    """The decided sizes."""
+
+    @property
+    def request(self) -> int:
+        """The request of the pod without boosts."""
+        return total(self.template, self.sizes, CPU)
+
+    def of(self, cpu: ContainerSizes) -> int:
+        """Returns the limit with this CPU of some containers."""
+        scaling = {name: cpu[name] for name in cpu.keys() - self.fixed}
+        request = total(self.template, with_cpu(self.sizes, scaling), CPU)
+        return min(LARGEST, ceil_div(self.usual * request, max(1, self.request)))
+
+
 class Boosts(NamedTuple):
-    """The boosts of a workload's containers."""
+    """The boosts of a workload's containers. That of a container without a request under a pod with its own CPU raises
+    what such containers share (`SHARED`)."""
 
     by_container: Mapping[str, Boost] = {}
     known: Mapping[str, Sequence[Variant]] = {}
@@ -107,6 +140,7 @@ class Boosts(NamedTuple):
     Kubernetes counts those of an init container for as long as the pod lives."""
     left_out: tuple[str, ...] = ()
     """Why containers get no boost, in words."""
+    pod_limit: PodLimit | None = None
 
     @classmethod
     def of(cls, observation: ObservedState, sizes: ContainerSizes) -> Boosts:
@@ -121,12 +155,14 @@ class Boosts(NamedTuple):
         """Returns the boosts of the containers of a pod that starts."""
         return {name: boost for name, boost in self.by_container.items() if boost.starts(pod, clock)}
 
-    def on(self, pod: Pod, sizes: ContainerSizes, clock: Clock) -> dict[str, ResourceRequirements]:
-        """Returns the containers of a pod that have a boost in these sizes, with their usual CPU. In an old pod, CPU
-        that HVPA has decided is no boost: the equal amount is by chance."""
+    def on(self, pod: Pod, clock: Clock) -> dict[str, ResourceRequirements]:
+        """Returns the containers that have a boost in a pod's spec, with their usual CPU. In an old pod, CPU that HVPA
+        has decided is no boost: the equal amount is by chance."""
         is_young = self.is_young(pod, clock)
         return {
-            name: self.usual[name] for name in self.boosted_in(sizes) if is_young or name in self.undecided
+            name: self.usual[name]
+            for name in self.boosted_in(sizes_of_spec(pod.spec))
+            if is_young or name in self.undecided
         }
 
     def boosted_in(self, sizes: ContainerSizes) -> list[str]:
@@ -140,7 +176,22 @@ class Boosts(NamedTuple):
     def at_creation(self, sizes: ContainerSizes) -> ContainerSizes:
         """Returns these sizes of new pods with the boosts."""
         boosted = {name: boost.boosted for name, boost in self.by_container.items()}
-        return with_cpu(sizes, {**boosted, **self.first})
+        return with_cpu(self.applied(sizes, boosted), self.first)
+
+    def applied(self, sizes: ContainerSizes, cpu: ContainerSizes) -> ContainerSizes:
+        """Returns the sizes with this CPU of some containers and, in `SHARED`, the pod's own limit that follows.
+
+        Example: a pod has 400m and a limit of 800m, its app 300m. With 900m for the app, the pod needs 1 core, and its
+        limit is 2 cores.
+        """
+        sized = with_cpu(sizes, cpu)
+        if self.pod_limit is None or not cpu:
+            return sized
+        return with_cpu(sized, {SHARED: ResourceRequirements({}, {CPU: self.pod_limit.of(cpu)})})
+
+    def without_in(self, sizes: ContainerSizes) -> ContainerSizes:
+        """Returns these sizes with the usual CPU of the containers that have a boost in them."""
+        return self.applied(sizes, {name: self.usual[name] for name in self.boosted_in(sizes)})
 
     def is_young(self, pod: Pod, clock: Clock) -> bool:
         """Whether the pod, or a container of it, is so young that its CPU may be a boost. Containers may run long
@@ -156,7 +207,7 @@ class Boosts(NamedTuple):
         """Returns these sizes of a pod without its boosts."""
         if not self.known or not self.is_young(pod, clock):
             return sizes
-        return with_cpu(sizes, {name: self.usual[name] for name in self.boosted_in(sizes)})
+        return self.without_in(sizes)
 
     def recorded(self, had: Sequence[ContainerSizes]) -> tuple[BoostedContainer, ...]:
         """Returns, for the status, the present boosts, and earlier ones in sizes that pods have or are created with."""
@@ -181,8 +232,7 @@ class Boosts(NamedTuple):
         """Returns these sizes of new pods without boosts. CPU that HVPA has not decided is then the template's."""
         boosted = self.boosted_in(sizes)
         undecided = {name: only(sizes[name], {MEMORY}) for name in boosted if name in self.undecided}
-        decided = {name: self.usual[name] for name in boosted if name not in self.undecided}
-        return {**with_cpu(sizes, decided), **undecided}
+        return {**self.without_in(sizes), **undecided}
 
 
 _NO_BOOSTS: Final = Boosts()
@@ -229,11 +279,16 @@ def _ratio(pairs: Sequence[tuple[Pod, Pod]]) -> Fraction:
 
 def _requested(pod: Pod) -> int:
     """Returns the CPU that the containers of a pod request together, in millicores."""
-    sizes = _sizes(pod.spec).values()
-    return sum(size.requests.get(CPU, size.limits.get(CPU, 0)) for size in sizes)
+    sizes = sizes_of_spec(pod.spec).values()
+    return sum(map(_cpu_request, sizes))
 
 
-def _sizes(pod: PodSpec) -> Mapping[str, ResourceRequirements]:
+def _cpu_request(size: ResourceRequirements) -> int:
+    """Returns a container's CPU request. A missing request equals the limit, as in Kubernetes."""
+    return size.requests.get(CPU, size.limits.get(CPU, 0))
+
+
+def sizes_of_spec(pod: PodSpec) -> Mapping[str, ResourceRequirements]:
     """Returns CPU and memory of all containers and native sidecars of a pod or pod template."""
     containers = present_resources(pod.containers)
     if not pod.init_containers:
@@ -242,7 +297,7 @@ def _sizes(pod: PodSpec) -> Mapping[str, ResourceRequirements]:
 
 
 def _unboosted(clock: Clock, pod: Pod, boosts: Boosts) -> Pod:
-    sizes = _sizes(pod.spec)
+    sizes = sizes_of_spec(pod.spec)
     usual = boosts.without(pod, sizes, clock)
     if usual is sizes:
         return pod
@@ -258,15 +313,16 @@ def _unboosted(clock: Clock, pod: Pod, boosts: Boosts) -> Pod:
         )
         return structs.replace(container, resources=resources)
 
-    containers, first = pod.spec.containers, pod.spec.init_containers
-    return structs.replace(
-        pod,
-        spec=structs.replace(
-            pod.spec,
-            containers=[counted(one) for one in containers],
-            init_containers=[counted(one) for one in first],
-        ),
+    spec = structs.replace(
+        pod.spec,
+        containers=[counted(one) for one in pod.spec.containers],
+        init_containers=[counted(one) for one in pod.spec.init_containers],
     )
+    whole = spec.resources
+    if whole is not None and CPU in whole.requests:
+        request = wire({CPU: total(spec, {}, CPU)})
+        spec = structs.replace(spec, resources=structs.replace(whole, requests={**whole.requests, **request}))
+    return structs.replace(pod, spec=spec)
 
 
 def creation_refused(workload: Workload) -> bool:
@@ -295,18 +351,24 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
         return _NO_BOOSTS
     pod = workload.spec.template.spec
     template = {container.name: container for container in lasting(pod)}
-    present = {name: by_section(or_, size, sizes.get(name, NOTHING)) for name, size in _sizes(pod).items()}
+    present = {
+        name: by_section(or_, size, sizes.get(name, NOTHING)) for name, size in sizes_of_spec(pod).items()
+    }
     policy = policies_by_name(() if vpa is None else policies(spec, vpa))
+    shared = sharing(present, CPU) if CPU in present.get(SHARED, NOTHING).requests else ()
+    fixed = {name for name in template if policy(name).controlled_values == "RequestsOnly"}
+    fixed |= {SHARED} if fixed.intersection(shared) else set()
+    of_pod = _pod_limit(pod, sizes, present, fixed)
     limits, room = _limits_of_others(template, pods), _room(present, node)
+    spare = LARGEST if of_pod is None else max(0, of_pod.usual - 1 - of_pod.request)
     ending = {
         container.name: container for container in pod.init_containers if container.name not in template
     }
-    why = "the pod template has resources of its own" if pod.resources is not None else ""
     boosts, first, left_out = dict[str, Boost](), dict[str, ResourceRequirements](), list[str]()
     for entry in spec.startup_boost:
         name = entry.container
         if name in ending:
-            limited = why or _limited(entry, ending[name])
+            limited = _limited(entry, ending[name], LARGEST if of_pod is None else of_pod.usual)
             if isinstance(limited, str):
                 left_out.append(f"init container {name}: {limited}")
             else:
@@ -315,25 +377,51 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
         if name not in template:
             left_out.append(f"the pod template has no container {name}")
             continue
-        usual = _usual(present[name])
-        scales_limit = policy(name).controlled_values != "RequestsOnly"
-        most = min(limits.get(name, LARGEST), usual.requests[CPU] + room)
-        boosted = why or _boosted(entry, usual, template[name], most, scales_limit=scales_limit)
+        key = SHARED if name in shared else name
+        if key in boosts:
+            left_out.append(f"container {name}: it shares the pod's CPU with {boosts[key].entry.container}")
+            continue
+        usual, scales_limit = _usual(present[key]), key not in fixed
+        most = min(
+            limits.get(key, LARGEST), usual.requests[CPU] + (room if scales_limit else min(room, spare))
+        )
+        boosted = _boosted(entry, usual, template[key], most, scales_limit=scales_limit)
         if isinstance(boosted, str):
             left_out.append(f"container {name}: {boosted}")
-        else:
-            boosts[name] = Boost(entry, usual, boosted)
-            room -= boosted.requests[CPU] - usual.requests[CPU]
-    known = {name: [Variant(boost.boosted, boost.entry.at_most)] for name, boost in boosts.items()}
-    for one in earlier:
-        if one.name in present:
-            size, variants = read_all({"": one})[""], known.setdefault(one.name, [])
-            same = [variant.at_most for variant in variants if variant.size == size]
-            variants[:] = [variant for variant in variants if variant.size != size]
-            variants.append(Variant(size, max([one.at_most, *same])))
+            continue
+        raised = boosted.requests[CPU] - usual.requests[CPU]
+        room -= raised
+        spare -= 0 if scales_limit else raised
+        if of_pod is not None:
+            most = of_pod.of({key: boosted})
+            boosted = _cpu(boosted.requests[CPU], *[min(limit, most) for limit in boosted.limits.values()])
+        boosts[key] = Boost(entry, usual, boosted)
+    known = _variants(boosts, [one for one in earlier if one.name in present])
     usual_cpu = {name: _usual(present[name]) for name in known if name in present}
     undecided = frozenset(name for name in known if CPU not in sizes.get(name, NOTHING).requests)
-    return Boosts(boosts, known, usual_cpu, undecided, first, tuple(left_out))
+    return Boosts(boosts, known, usual_cpu, undecided, first, tuple(left_out), of_pod)
+
+
+def _variants(boosts: Mapping[str, Boost], earlier: Sequence[BoostedContainer]) -> dict[str, list[Variant]]:
+    """Returns the CPU that pods may have for their start, by container."""
+    known = {name: [Variant(boost.boosted, boost.entry.at_most)] for name, boost in boosts.items()}
+    for one in earlier:
+        size, variants = read_all({"": one})[""], known.setdefault(one.name, [])
+        same = [variant.at_most for variant in variants if variant.size == size]
+        variants[:] = [variant for variant in variants if variant.size != size]
+        variants.append(Variant(size, max([one.at_most, *same])))
+    return known
+
+
+def _pod_limit(
+    template: PodSpec, sizes: ContainerSizes, present: dict[str, ResourceRequirements], fixed: Set[str]
+) -> PodLimit | None:
+    """Returns the CPU limit of the pod itself, if it has one. It is taken out of `present`, where `SHARED` has it."""
+    shared = present.get(SHARED, NOTHING)
+    if CPU not in shared.limits:
+        return None
+    present[SHARED] = ResourceRequirements(shared.requests, {})
+    return PodLimit(shared.limits[CPU], fixed, template, sizes)
 
 
 def _room(present: ContainerSizes, node: LargestNode | None) -> int:
@@ -391,16 +479,16 @@ def _boosted(
     return _cpu(boosted, limit)
 
 
-def _limited(entry: StartupBoost, container: Container) -> ResourceRequirements | str:
-    """Returns the limit of an init container with its boost, or why it has none. Example: 100m with a limit of 200m and
-    factor 3 become 100m with a limit of 600m."""
+def _limited(entry: StartupBoost, container: Container, most: int) -> ResourceRequirements | str:
+    """Returns the limit of an init container with its boost, at most the pod's, or why it has none. Example: 100m with
+    a limit of 200m and factor 3 become 100m with a limit of 600m."""
     size = read_all({"": container.resources})[""]
     limits, limit = size.limits, size.limits.get(CPU)
     if limit is None:
         return "it has no CPU limit, so it may use all CPU that is left"
     if all(of in limits and size.requests.get(of, limits[of]) == limits[of] for of in RESOURCES):
         return "a larger limit would change the pod's QoS class"
-    boosted = min(entry.cpu.of(limit), LARGEST)
+    boosted = min(entry.cpu.of(limit), most)
     if boosted <= limit:
         wanted, now = [readable_resource(CPU, cpu) for cpu in (boosted, limit)]
         return f"a boost to {wanted} CPU is not more than its limit, {now} CPU"
@@ -413,7 +501,7 @@ def _usual(size: ResourceRequirements) -> ResourceRequirements:
     return _cpu(size.requests.get(CPU, limit or 0), limit)
 
 
-def _cpu(request: int, limit: int | None) -> ResourceRequirements:
+def _cpu(request: int, limit: int | None = None) -> ResourceRequirements:
     return ResourceRequirements({CPU: request}, {} if limit is None else {CPU: limit})
 
 

@@ -36,7 +36,7 @@ from hvpa.core.actuation.pod import (
     present_sizes,
     ran_out_of_memory,
 )
-from hvpa.core.actuation.startup import Boosts, with_cpu
+from hvpa.core.actuation.startup import Boosts
 from hvpa.core.gates.backoff import rollbacks_after, with_rules, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.gates.verdict import Verdict, judged
@@ -227,9 +227,7 @@ def largest_of(observation: ObservedState, pods: Sequence[Pod]) -> ContainerSize
     boosts = Boosts.of(observation, {})
     largest: dict[str, ResourceRequirements] = {}
     for pod in pods:
-        present = present_sizes(pod)
-        usual = {name: boosts.usual[name] for name in boosts.boosted_in(present)}
-        for name, have in with_cpu(present, usual).items():
+        for name, have in boosts.without_in(present_sizes(pod)).items():
             largest[name] = by_section(larger, have, largest.get(name, NOTHING))
     return largest
 

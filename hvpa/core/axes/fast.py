@@ -5,8 +5,8 @@ memory is kept as after an OOM."""
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Pod, condition
 from hvpa.api.values.quantity import readable_resource
@@ -24,9 +24,13 @@ from hvpa.core.values.tuning import (
     FAST_PERCENT,
     OOM_CAP,
 )
-from hvpa.core.workload.containers import ContainerResource
+from hvpa.core.workload.containers import SHARED, ContainerResource, present_resources, sharing
+from hvpa.core.workload.pod_level import total
 from hvpa.core.workload.rollout import METRIC_WINDOW, is_living
 from hvpa.core.workload.stuck import UNSCHEDULABLE
+from hvpa.recommend.hpa.pods import lasting
+
+_UNKNOWN: Final = PodUsage()
 
 
 class Need(NamedTuple):
@@ -37,6 +41,8 @@ class Need(NamedTuple):
     """The usage that calls for it: the mean of the CPU, or the largest memory."""
     of: int
     """What it is compared with: the present request of CPU, or the present limit of memory."""
+    base: int
+    """The present request: the container's or, for what containers share, the pod's."""
     text: str
 
 
@@ -45,6 +51,7 @@ class FastRaises:
 
     def __init__(self, observation: ScalableState, clock: Clock) -> None:
         self._above = observation.spec.fast_signal.above
+        self._template = observation.workload.spec.template.spec
         self._raises = {
             (known.container, known.resource): known
             for known in observation.vertical.fast_raises
@@ -99,8 +106,10 @@ class FastRaises:
         if need is None or need.request <= item.current:
             return None
         known = self._raises.get((item.container, item.resource))
-        served = need.of * (known.request if known is not None else 0)  # by that size, with its limit
-        return need if need.usage * item.current * 100 > served * self._above else None
+        if known is None:
+            return need
+        served = need.of * (need.base + known.request - item.current)  # by that size, with its limit
+        return need if need.usage * need.base * 100 > served * self._above else None
 
     def still_needed(self, item: ContainerResource, usual: int) -> Need | None:
         """Returns what is still needed of a CPU request that the fast signal has raised; None if the `usual` request
@@ -115,25 +124,34 @@ class FastRaises:
         if not self._polls or usual >= current:
             return None
         used = [
-            usage.lasting_cpu
-            for usage in self._known(item.container)
-            if usage.lasting_cpu is not None
-            and usage.cpu_time is not None
-            and clock.held_until(usage.cpu_time, FAST_KNOWN) is not None
+            (own.lasting_cpu, around.lasting_cpu)
+            for own, around in self._known(item)
+            if own.lasting_cpu is not None
+            and around.lasting_cpu is not None
+            and around.cpu_time is not None
+            and clock.held_until(around.cpu_time, FAST_KNOWN) is not None
         ]
         is_new = raised is not None and clock.held_until(raised.time, FAST_LASTS) is not None
+        base = self._base(item)
         if is_new or not used or len(used) * 2 < len(self._pods):
             if self._are_silent and raised is None:
                 return None
-            return Need(item.bounds.clamp(current), 0, current, "its usage since then is not known yet")
-        mean = ceil_div(sum(used), len(used))
-        if mean * 100 <= usual * self._above:
+            return Need(item.bounds.clamp(current), 0, current, base, "its usage since then is not known yet")
+        mean, whole = _means(used)
+        if mean * 100 <= usual * self._above or whole * 100 <= (base + usual - current) * self._above:
             return None
         text = f"the kubelets report {readable_resource('cpu', mean)}"
-        least = max(usual, min(current, ceil_div(mean * 100, FAST_PERCENT)))
+        wanted = min(_size_of(mean), current + _size_of(whole) - base)
+        least = max(usual, min(current, wanted))
         if least * 100 > current * FAST_LEAST:
             least = current
-        return Need(item.bounds.clamp(least), mean, current, text)
+        return Need(item.bounds.clamp(least), mean, current, base, text)
+
+    def _base(self, item: ContainerResource) -> int:
+        """Returns the request that is compared with the usage: for what containers share, that of the pod. Containers
+        without a request may use what the others leave."""
+        template = self._template
+        return total(template, {}, item.resource) if item.container == SHARED else item.current
 
     def _restarts(self, item: ContainerResource) -> bool:
         """Whether a resize of this resource would restart containers that are at their limit."""
@@ -144,29 +162,39 @@ class FastRaises:
             if container.name == item.container
         )
 
-    def _known(self, container: str) -> Iterator[PodUsage]:
-        """Yields the usage of the container in each ready pod, as far as it is known."""
+    def _known(self, item: ContainerResource) -> Iterator[tuple[PodUsage, PodUsage]]:
+        """Yields, for each ready pod, the usage of the container, and that which is compared with `_base`, as far as
+        they are known."""
         for pod in self._pods:
-            if (usage := self._of.get((pod.metadata.name, container))) is not None:
-                yield usage
+            if item.container != SHARED:
+                if (usage := self._of.get((pod.metadata.name, item.container))) is not None:
+                    yield usage, usage
+                continue
+            every = [one.name for one in lasting(pod.spec) if one.name != SHARED]
+            names = sharing(present_resources(pod.spec.containers), item.resource)
+            own, around = [
+                PodUsage.together([self._of.get((pod.metadata.name, name), _UNKNOWN) for name in some])
+                for some in (names, every)
+            ]
+            yield own, around
 
     def _counts(self, arrived: dt.datetime | None) -> bool:
         return arrived is not None and self._since is not None and arrived > self._since
 
     def _cpu(self, item: ContainerResource) -> Need | None:
         used = [
-            usage.cpu
-            for usage in self._known(item.container)
-            if usage.cpu is not None and self._counts(usage.cpu_time)
+            (own.cpu, around.cpu)
+            for own, around in self._known(item)
+            if own.cpu is not None and around.cpu is not None and self._counts(around.cpu_time)
         ]
         if not used or len(used) * 2 < len(self._pods):
             return None
-        mean = ceil_div(sum(used), len(used))
-        if mean * 100 <= item.current * self._above:
+        (mean, whole), base = _means(used), self._base(item)
+        if mean * 100 <= item.current * self._above or whole * 100 <= base * self._above:
             return None
-        wanted = min(item.current * FAST_FACTOR, ceil_div(mean * 100, FAST_PERCENT))
+        more = min(base * FAST_FACTOR, _size_of(whole)) - base
         text = f"the kubelets report {readable_resource('cpu', mean)}"
-        return Need(item.bounds.clamp(wanted), mean, item.current, text)
+        return Need(item.bounds.clamp(min(_size_of(mean), item.current + more)), whole, base, base, text)
 
     def _memory(self, item: ContainerResource, target: int) -> Need | None:
         """A container that grows towards its limit gets more before it runs out, as much as it would get after. A usage
@@ -175,7 +203,7 @@ class FastRaises:
             return None
         growing = [
             usage.memory
-            for usage in self._known(item.container)
+            for _, usage in self._known(item)
             if usage.memory is not None
             and self._counts(usage.memory_time)
             and usage.grows
@@ -183,13 +211,24 @@ class FastRaises:
         ]
         if not growing or max(growing) * 100 <= item.limit * self._above:
             return None
-        more = after_oom(item.current)
-        wanted = min(item.current * FAST_FACTOR, more)
+        base = self._base(item)
+        wanted = item.current + min(base * FAST_FACTOR, after_oom(base)) - base
         if item.bounds.upper is None:
             wanted = min(wanted, OOM_CAP * target)
         text = f"the kubelets report {readable_resource('memory', max(growing))} of a limit of "
         text += readable_resource("memory", item.limit)
-        return Need(item.bounds.clamp(wanted), max(growing), item.limit, text)
+        return Need(item.bounds.clamp(wanted), max(growing), item.limit, base, text)
+
+
+def _means(used: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Returns the mean CPU of a container, and of the pod."""
+    own, around = [ceil_div(sum(some), len(used)) for some in zip(*used, strict=True)]
+    return own, around
+
+
+def _size_of(usage: int) -> int:
+    """Returns the request of which this usage is 70 percent."""
+    return ceil_div(usage * 100, FAST_PERCENT)
 
 
 def _is(pod: Pod, kind: str) -> bool:

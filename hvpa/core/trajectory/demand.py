@@ -261,7 +261,9 @@ def _pod(demand: MetricDemand, resource: Resource, requests: Requests) -> _Pod:
         for key, target in (*requests.others.items(), *requests.targets.items())
         if key.resource == resource and key not in keys
     }
-    unknown = max(0, whole - governed - sum(map(requests.measured, others)))
+    total = requests.totals.get(resource)
+    of_init = 0 if total is None or demand.container else total.of_init
+    unknown = max(0, whole - governed - of_init - sum(map(requests.measured, others)))
     first = requests.of_pod_at_first(resource, demand.container)
     return _Pod(keys, governed, whole, unknown, others, first if demand.absolute else whole)
 
@@ -283,7 +285,8 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     Containers with a VPA target get their share by VPA targets, but at most the usage that these imply (target / 1.15):
     load that the VPA has not seen yet belongs to the app. Containers without a VPA target get the rest beyond the app's
     implied usage. Their part is at least the rest of the demand × their requests / (the app's requests + their
-    requests), and at most their requests.
+    requests), and at most their requests: those of the present pods, or of the pods that the metric needs if these are
+    fewer and the containers request more than the app (docs/decisions/0097).
 
     Example: each of 4 pods has an app and a native sidecar of 500m each and uses 375m; target 50 percent. The app's VPA
     target is 288m, so the app uses 250m and the sidecar 125m. By usage, 1000m of the demand of 3000m are the sidecars'.
@@ -298,7 +301,10 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     of_known = min(known * calls // (VPA_PERCENT * use), called * known // max(1, of_app + known))
     left, whole = max(0, called - of_known), pod.governed + pod.unknown
     share = min(left, whole * demand.counted) * pod.unknown // whole
-    beside = min(left - of_app * calls // (VPA_PERCENT * use), pod.unknown * demand.counted)
+    most = pod.unknown * demand.counted
+    if pod.unknown > pod.governed:  # else each count would lead to another one
+        most = min(most, ceil_div(pod.unknown * demand.pods, MICRO))
+    beside = min(left - of_app * calls // (VPA_PERCENT * use), most)
     return of_known + max(share, beside)
 
 

@@ -20,12 +20,11 @@ from hvpa.core.workload.containers import (
     SHARED,
     Bound,
     ContainerResource,
-    amount,
     container_resources,
     present_resources,
     sharing,
 )
-from hvpa.core.workload.pod_level import least_shared, requested, unshared
+from hvpa.core.workload.pod_level import least_shared, own_resources, requested, unshared
 from hvpa.core.workload.runtimes import heaps_of, read_at_start
 
 
@@ -214,7 +213,7 @@ def _room_in_pod(
     pod, node = observation.workload.spec.template.spec, observation.largest_node
     of_template = requested(pod, resource)
     taken, rooms = sum(of_template.values()), []
-    limit = None if pod.resources is None else amount(pod.resources.limits, resource)
+    limit = own_resources(pod).limits.get(resource)
     if limit is not None and not all(
         one.scales_limit for one in governed_resources if one.resource == resource
     ):

@@ -67,22 +67,22 @@ Sizes = Mapping[str, ResourceRequirements]
 # --- the container that stands for what containers share -------------------------------------------------------------
 @remembered
 def with_shared(spec: Spec) -> Spec:
-    """Returns a pod spec with `SHARED`; if it has it or no resources of its own, the same spec.
+    """Returns a pod spec with `SHARED`; if it has it or no CPU and memory of its own, the same spec.
 
     A missing pod request is the sum of the containers' requests; without any, it is the pod's limit
     (`defaultPodRequests` in pkg/apis/core/v1 of Kubernetes).
     """
-    if spec.resources is None or any(one.name == SHARED for one in spec.containers):
+    if any(one.name == SHARED for one in spec.containers):
         return spec
-    requests, limits = dict[str, Quantity](), dict[str, Quantity]()
+    requests, limits, own = dict[str, Quantity](), dict[str, Quantity](), own_resources(spec)
     for resource in RESOURCES:
-        request, limit = amount(spec.resources.requests, resource), amount(spec.resources.limits, resource)
+        request, limit = own.requests.get(resource), own.limits.get(resource)
         if request is None and limit is None:
             continue
         if request is not None:
             rest = max(0, request - sum(requested(spec, resource).values()))
         else:
-            rest = 0 if _total(spec, {}, resource) else limit or 0
+            rest = 0 if total(spec, {}, resource) else limit or 0
         requests[resource] = format_resource(resource, rest)
         if limit is not None:
             limits[resource] = format_resource(resource, limit)
@@ -90,6 +90,12 @@ def with_shared(spec: Spec) -> Spec:
         return spec
     shared = Container(SHARED, Resources(requests, limits))
     return structs.replace(spec, containers=[*spec.containers, shared])
+
+
+def own_resources(spec: PodSpec) -> ResourceRequirements:
+    """Returns the resources of a pod itself as numbers; none if it has none."""
+    own = spec.resources or Resources()
+    return ResourceRequirements(amounts(own.requests), amounts(own.limits))
 
 
 def requested(spec: PodSpec, resource: Resource) -> dict[str, int]:
@@ -103,7 +109,7 @@ def requested(spec: PodSpec, resource: Resource) -> dict[str, int]:
 def pod_request(spec: PodSpec, resource: Resource, containers: Sizes) -> int:
     """Returns what a pod with these containers requests. A missing request is equal to the limit. Native sidecars count
     in addition. The pod's own request counts instead if `containers` lacks `SHARED`."""
-    whole = None if spec.resources is None else amount(spec.resources.requests, resource)
+    whole = own_resources(spec).requests.get(resource)
     if whole is not None and SHARED not in containers:
         return whole
     every = (*containers.values(), *present_resources(tuple(sidecars(spec))).values())
@@ -124,26 +130,40 @@ def _shared_in_template(workload: Workload) -> Workload:
 
 def shared_in_pods(pods: tuple[Pod, ...], workload: Workload) -> tuple[Pod, ...]:
     """Returns the workload's pods with `SHARED`; without resources of its pod template itself, the same pods."""
-    return pods if workload.spec.template.spec.resources is None else tuple(map(_shared_in_pod, pods))
+    template = workload.spec.template.spec.resources
+    return pods if template is None else tuple([_shared_in_pod(pod, template) for pod in pods])
 
 
 @remembered
-def _shared_in_pod(pod: Pod) -> Pod:
+def _shared_in_pod(pod: Pod, template: Resources) -> Pod:
     """Returns a pod with `SHARED`, also in its kubelet's report: a container ran out of memory there if one that
-    requests none did."""
-    spec = with_shared(pod.spec)
-    if spec is pod.spec:
+    requests none did. A request that the `template` lacks is not counted as shared: what it has beyond the containers'
+    is room for init containers, and goes as containers grow."""
+
+    def shared(containers: Sequence[Container], whole: Resources) -> Container | None:
+        requests = {of: size for of, size in whole.requests.items() if of in template.requests}
+        asked = structs.replace(whole, requests=requests)
+        last = with_shared(
+            structs.replace(pod.spec, containers=list(containers), resources=asked)
+        ).containers[-1]
+        return last if last.name == SHARED else None
+
+    own = shared(pod.spec.containers, pod.spec.resources or Resources())
+    if own is None:
         return pod
+    spec = structs.replace(pod.spec, containers=[*pod.spec.containers, own])
     have = reported(pod)
     containers = [structs.replace(one, resources=have[one.name]) for one in pod.spec.containers]
     whole = _as_reported(pod)
-    actual = with_shared(structs.replace(pod.spec, containers=containers, resources=whole)).containers[-1]
+    actual = shared(containers, whole) or own
     names = sharing(present_resources(pod.spec.containers), "memory")
     ended = [status for status in pod.status.container_statuses if status.name in names]
     ended.sort(key=_out_of_memory)
     status = ended[-1] if ended else ContainerStatus(SHARED)
-    shared = structs.replace(status, name=SHARED, resources=actual.resources)
-    statuses = [*pod.status.container_statuses, shared]
+    statuses = [
+        *pod.status.container_statuses,
+        structs.replace(status, name=SHARED, resources=actual.resources),
+    ]
     status_with_shared = structs.replace(pod.status, container_statuses=statuses, resources=whole)
     return structs.replace(pod, spec=spec, status=status_with_shared)
 
@@ -231,7 +251,7 @@ def _of_sidecars(template: PodSpec) -> Sizes:
 def pool_resources(template: PodSpec) -> Sequence[Resource]:
     """Returns the resources of which containers without a request share the pod's: those that the pod requests, or of
     which it has a limit and no container a request."""
-    whole = template.resources or Resources()
+    whole = own_resources(template)
     of_containers = structs.replace(
         template, containers=[one for one in template.containers if one.name != SHARED]
     )
@@ -241,7 +261,7 @@ def pool_resources(template: PodSpec) -> Sequence[Resource]:
         if sharing(present_resources(template.containers), resource)
         and (
             resource in whole.requests
-            or (resource in whole.limits and not _total(of_containers, {}, resource))
+            or (resource in whole.limits and not total(of_containers, {}, resource))
         )
     ]
 
@@ -259,20 +279,28 @@ def shared_history(ratios: Sequence[BoundRatio], template: PodSpec) -> tuple[Bou
 
 
 # --- the pod's own amounts -------------------------------------------------------------------------------------------
-def _total(template: PodSpec, sizes: Sizes, resource: Resource) -> int:
+def total(template: PodSpec, sizes: Sizes, resource: Resource) -> int:
     """Returns the request of a pod with these sizes; containers without one have the template's. It is at least what
     init containers need."""
-    names = [container.name for container in template.containers]
+    requests = _requests(template, sizes, resource)
+    return max(sum(requests.values()), _of_init(template, resource, requests))
+
+
+def _requests(template: PodSpec, sizes: Sizes, resource: Resource) -> dict[str, int]:
+    """Returns the requests of containers and native sidecars with these sizes; otherwise those of the template."""
+    names = [container.name for container in lasting(template)]
     decided = {name: sizes[name].requests.get(resource) for name in names if name in sizes}
     changed = {name: size for name, size in decided.items() if size is not None}
-    return max(sum({**requested(template, resource), **changed}.values()), _of_init(template, resource))
+    return {**requested(template, resource), **changed}
 
 
-def _of_init(template: PodSpec, resource: Resource) -> int:
-    """Returns the largest request of an init container with the native sidecars before it."""
+def _of_init(template: PodSpec, resource: Resource, requests: Mapping[str, int]) -> int:
+    """Returns the largest request of an init container with the native sidecars before it. `requests`: those of
+    sidecars."""
     beside = most = 0
     for one in template.init_containers:
-        size = amount(one.resources.limits | one.resources.requests, resource) or 0
+        own = amount(one.resources.limits | one.resources.requests, resource)
+        size = requests.get(one.name, own or 0)
         is_sidecar = one.restart_policy == "Always"
         beside += size if is_sidecar else 0
         most = max(most, beside if is_sidecar else beside + size)
@@ -282,7 +310,7 @@ def _of_init(template: PodSpec, resource: Resource) -> int:
 def least_shared(template: PodSpec, resource: Resource) -> int:
     """Returns the least request of `SHARED` with which the pod requests what its init containers need."""
     own = requested(template, resource)
-    return max(0, _of_init(template, resource) - sum(own.values()) + own.get(SHARED, 0))
+    return max(0, _of_init(template, resource, own) - sum(own.values()) + own.get(SHARED, 0))
 
 
 def with_limits(
@@ -297,8 +325,8 @@ def with_limits(
     governed = list(items)
     limits = dict(sizes[SHARED].limits)
     for resource in limits:
-        limit = amount(template.resources.limits, resource) if template.resources is not None else None
-        before, after = _total(template, {}, resource), _total(template, sizes, resource)
+        limit = own_resources(template).limits.get(resource)
+        before, after = total(template, {}, resource), total(template, sizes, resource)
         names = {item.container for item in governed if item.resource == resource}
         if limit is None or not names:
             continue
@@ -329,13 +357,27 @@ def with_pod(template: TemplateSpec | None, sizes: Sizes) -> Sizes:
         return sizes
     named = {resource for size in sizes.values() for resource in size.requests}
     requests = {
-        resource: _total(template, sizes, resource)
+        resource: total(template, sizes, resource)
         for resource in present[SHARED].requests
         if resource in named
     }
     limits = sizes[SHARED].limits if SHARED in sizes else {}
     of_pod = ResourceRequirements(requests, limits)
     return {**{name: size for name, size in sizes.items() if name != SHARED}, POD: of_pod}
+
+
+def with_rest(template: TemplateSpec, sizes: Sizes) -> Sizes:
+    """Returns sizes with `SHARED` in place of the pod's own amounts: the reverse of `with_pod`."""
+    if POD not in sizes:
+        return sizes
+    own, others = sizes[POD], {name: size for name, size in sizes.items() if name != POD}
+    rest = {
+        of: max(
+            0, size - sum([part for name, part in _requests(template, others, of).items() if name != SHARED])
+        )
+        for of, size in own.requests.items()
+    }
+    return {**others, SHARED: ResourceRequirements(rest, own.limits)}
 
 
 def for_api(target: Workload, patch: WorkloadPatch) -> WorkloadPatch:
@@ -350,7 +392,7 @@ def for_api(target: Workload, patch: WorkloadPatch) -> WorkloadPatch:
     wanted = with_pod(template, changed).get(POD)
     content: dict[str, object] = {"containers": [one for one in containers if one["name"] != SHARED]}
     if wanted is not None:
-        own = ResourceRequirements(amounts(template.resources.requests), amounts(template.resources.limits))
+        own = own_resources(template)
         requests = {of: size for of, size in wanted.requests.items() if of in own.requests}
         if resources := changes(own, ResourceRequirements(requests, wanted.limits)):
             content["resources"] = resources

@@ -386,7 +386,10 @@ def _mean(sizes: Sequence[int]) -> int:
 
 
 def _total(totals: Sequence[PodTotal]) -> PodTotal:
-    return PodTotal(_mean([total.requested for total in totals]), any(total.is_whole for total in totals))
+    requested, of_init = [
+        _mean(some) for some in zip(*[(total.requested, total.of_init) for total in totals], strict=True)
+    ]
+    return PodTotal(requested, any(total.is_whole for total in totals), of_init)
 
 
 def is_living(pod: Pod) -> bool:
@@ -428,7 +431,8 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[str, Mapping[Resourc
         return PodTotal(sum(size.get(resource, 0) for size in sizes.values()))
     requested = milli if resource == "cpu" else ceil_div(milli, 1000)
     is_whole = whole is not None and resource in whole.requests and SHARED not in sizes
-    return PodTotal(min(requested, LARGEST), is_whole)
+    of_init = requested - sum(size.get(resource, 0) for size in sizes.values()) if SHARED in sizes else 0
+    return PodTotal(min(requested, LARGEST), is_whole, max(0, of_init))
 
 
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:

@@ -6,14 +6,16 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.model import FastUsage, PodUsage
 from hvpa.core.values.tuning import FAST_SILENT
 from hvpa.core.workload.containers import present_resources
+from hvpa.core.workload.pod_level import POD, own_resources
 from hvpa.kube.kubelets.answer import PodName
 from hvpa.kube.kubelets.poller import ContainerUsage, Kubelets, Listener, Node, Poller
+from hvpa.recommend.hpa.pods import lasting
 from hvpa.reconcile.ports import Key, TimeSource
 from hvpa.reconcile.supervision import Supervisor
 
@@ -28,13 +30,16 @@ class _Above(NamedTuple):
     memory: float
 
 
+_NEVER: Final = _Above(0, 0)
+
+
 class _Pod(NamedTuple):
     """A pod that is polled."""
 
     node: Node
     uid: str
     above: Mapping[str, _Above]
-    """By container."""
+    """By container, and by `POD` of the pod itself if it has resources."""
 
 
 class _Wish(NamedTuple):
@@ -104,8 +109,9 @@ class KubeletSignal(Listener):
         for pod in pods:
             if not pod.status.host_ip or pod.status.phase != "Running":
                 continue
-            limits = {}
-            for container, size in present_resources(pod.spec.containers).items():
+            limits = {one.name: _NEVER for one in lasting(pod.spec)}
+            whole = {} if pod.spec.resources is None else {POD: own_resources(pod.spec)}
+            for container, size in {**present_resources(pod.spec.containers), **whole}.items():
                 cpu, memory = size.requests.get("cpu", 0), size.limits.get("memory", 0)
                 limits[container] = _Above(cpu * above / 100, memory * above / 100)
             name = PodName(pod.metadata.namespace, pod.metadata.name)
@@ -143,7 +149,7 @@ class KubeletSignal(Listener):
         self._wanted = {}
         for wish in self._wishes.values():
             for name, pod in wish.pods.items():
-                self._wanted.setdefault(pod.node, {})[name] = frozenset(pod.above)
+                self._wanted.setdefault(pod.node, {})[name] = frozenset(pod.above.keys() - {POD})
         self._poller.watch(self._wanted)
 
     # --- reports -----------------------------------------------------------------------------------------------------
@@ -162,7 +168,10 @@ class KubeletSignal(Listener):
                 if key not in self._newest or now - self._newest[key] >= FAST_SILENT:
                     due.add(key)
                 self._newest[key] = now
-                if any(_is_above(used, pod.above.get(of)) for of, used in self._usage[name].items()):
+                used = self._usage[name]
+                if POD in pod.above:
+                    used = {**used, POD: PodUsage.together(list(used.values()))}
+                if any(_is_above(usage_of, pod.above.get(of)) for of, usage_of in used.items()):
                     hot.add(name)
                     due.add(key)
         for key in sorted(due):

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from hvpa.core.fast.counters import CpuCounter, Memory, Sample, newest
-from hvpa.core.model import FastUsage, PodUsage
+from hvpa.core.model import FastUsage, PodUsage, ResourceRequirements
+from hvpa.core.workload.pod_level import POD
 from hvpa_lab.simulate.cluster.pods import SimWorkload
-from hvpa_lab.simulate.cluster.state import SimContainer, SimPod
+from hvpa_lab.simulate.cluster.state import SimPod
 from hvpa_lab.simulate.model import KubeletKind
 
 HOUSEKEEPING: Final[Mapping[KubeletKind, float]] = {
@@ -102,7 +103,11 @@ class SimulatedKubelets:
             pod = pods[serial]
             usage = self._reported(serial, name, sampled)
             found[pod.name, name] = usage
-            needs_more = needs_more or self._is_above(pod, _of_name(pod, name), usage)
+            needs_more = needs_more or self._is_above(pod.resources[name], usage)
+        for pod in pods.values():
+            if POD in pod.resources:
+                parts = [found.get((pod.name, one.name), PodUsage()) for one in pod.containers]
+                needs_more = needs_more or self._is_above(pod.resources[POD], PodUsage.together(parts))
         if is_new:
             self._usage = FastUsage(instant, found, nodes=1, sampling=max(SOON, 1.5 * self._housekeeping))
         return needs_more
@@ -122,13 +127,8 @@ class SimulatedKubelets:
             lasting_cpu=None if lasting is None else lasting.millicores,
         )
 
-    def _is_above(self, pod: SimPod, container: SimContainer, usage: PodUsage) -> bool:
-        resources = pod.resources[container.name]
+    def _is_above(self, resources: ResourceRequirements, usage: PodUsage) -> bool:
         request, limit = resources.requests.get("cpu", 0), resources.limits.get("memory", 0)
         busy = usage.cpu is not None and usage.cpu * 100 > request * self.above
         full = bool(limit) and usage.memory is not None and usage.memory * 100 > limit * self.above
         return (request > 0 and busy) or (full and usage.grows)
-
-
-def _of_name(pod: SimPod, name: str) -> SimContainer:
-    return next(container for container in pod.containers if container.name == name)

@@ -14,6 +14,7 @@ from localcluster.operator.operator import Operator, install_operator_rbac
 from localcluster.workloads.load import await_pods, is_ready
 from localcluster.workloads.real_pods import RealPods, condition, status
 from tests.e2e.full import objects, recommended
+from tests.e2e.full.creation import created_now
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.at_length]
 
@@ -104,4 +105,38 @@ def test_the_operator_resizes_running_pods_and_new_ones_have_the_size(
 
         wait_for(is_created, 120, "a new pod of that size")
         assert api.get("Deployment", "web", namespace)["spec"]["template"]["spec"]["resources"] == OWN
+    api.delete("Hvpa", "web", namespace)
+
+
+def test_new_pods_have_more_cpu_for_the_start_of_what_their_containers_share(
+    node_cluster: ControlPlane, pods: RealPods
+) -> None:
+    api, namespace = pods.api, pods.namespace
+    wait_for(lambda: not api.list("Pod"), 60, "no pod of an earlier test, so that the node has room")
+    kubeconfig = install_operator_rbac(node_cluster, deployment=False)
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec(pods)}
+    content = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    metadata = {"name": "web", "namespace": namespace}
+    api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": content})
+    await_pods(api, namespace, "web")
+    first = pods.only_pod("web")
+    recommended.vpa(api, namespace, "web", WEB)
+    boosted = {"requests": {**OWN["requests"], "cpu": "600m"}, "limits": {**OWN["limits"], "cpu": "1200m"}}
+    boost = {"container": "app", "cpu": {"factor": 3}, "after": "20s"}
+    with Operator(node_cluster, kubeconfig):
+        own = {"hpa": {"deploy": False}, "vpa": {"name": "web"}, "updateStrategy": {"type": "InPlace"}}
+        api.create(objects.hvpa("web", namespace, **own, startupBoost=[boost]))
+        wait_for(
+            lambda: created_now(api, namespace, "web")["spec"]["resources"] == boosted,
+            120,
+            "the boost of new pods",
+        )
+        api.patch("Deployment", "web", namespace, {"spec": {"replicas": 2}})
+        wait_for(lambda: len(api.list("Pod", namespace, "app=web")) == 2, 60, "a new pod")
+        names = [pod["metadata"]["name"] for pod in api.list("Pod", namespace, "app=web")]
+        (new,) = [name for name in names if name != first]
+        wait_for(partial(has, pods, new, boosted), 60, "the boost in force")
+        wait_for(partial(has, pods, new, OWN), 60, "the usual size in force")
+        assert status(pods.get(new))["restartCount"] == 0
+        assert pods.get(new)["metadata"]["generation"] == 2  # one resize
     api.delete("Hvpa", "web", namespace)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -90,11 +91,7 @@ def test_running_pods_and_new_ones_have_the_size_and_the_template_stays(
     declare(scenario)
     first = pods.start("0")
     recommend(scenario)
-
-    def sizes(name: str) -> Any:
-        spec = pods.get(name)["spec"]
-        return spec["resources"], [container.get("resources", {}) for container in spec["containers"]]
-
+    sizes = partial(sizes_of, pods)
     scenario.soon(lambda: sizes(first) == (OWN_SIZED, [SIZED, {}]), "a resize")
     pods.resize(first)
     scenario.soon(lambda: scenario.status["actuation"]["resized"] == "1/1", "a resized pod")
@@ -139,6 +136,55 @@ def test_what_only_some_containers_have_targets_for_stays(new_scenario: NewScena
     assert "memory: app, side share the pod's request" in message
     scenario.soon(lambda: template(scenario)[1] == [SIZED, {}], "a step of app's own request")
     assert template(scenario)[0]["requests"] == {"cpu": "1600m", "memory": "1G"}
+
+
+@pytest.mark.parametrize(
+    ("boosted", "app", "own"),
+    [
+        ("app", {"requests": {"cpu": "900m"}, "limits": {"cpu": "1800m"}}, ("1600m", "3200m")),
+        ("side", SIZE, ("2400m", "4800m")),
+    ],
+)
+def test_the_pod_has_room_for_more_cpu_at_the_start_of_its_containers(
+    new_scenario: NewScenario, boosted: str, app: Json, own: tuple[str, str]
+) -> None:
+    """app requests 300m of the pod's 1 core, and side shares the rest."""
+    boost = {"container": boosted, "cpu": {"factor": 3}, "atMost": "1h"}
+    scenario = scenario_of(new_scenario, in_place())
+    pods = Pods(scenario)
+    declare(scenario)
+    larger = {"requests": {"cpu": own[0], "memory": "1G"}, "limits": {"cpu": own[1], "memory": "1G"}}
+    usual, bigger = (OWN, [SIZE, {}]), (larger, [app, {}])
+    first, boosts = pods.begin("0"), [boost]
+    started = {"startTime": ago(), "conditions": [condition("Ready", "False", "")]}
+    pods.api.patch_status("Pod", first, scenario.namespace, {"phase": "Running", **started})
+    assert sizes_of(pods, first) == usual
+    scenario.change({"startupBoost": boosts})
+    scenario.soon(lambda: sizes_of(pods, first) == bigger, "the boost of a running pod")
+    pods.run(first, startTime=ago(minutes=2))
+    scenario.soon(lambda: sizes_of(pods, first) == usual, "the usual size")
+    pods.resize(first)
+    scenario.soon(lambda: scenario.status["actuation"]["resized"] == "1/1", "a resized pod")
+    scenario.soon(lambda: has_entry(scenario), "an entry")
+
+    def created() -> bool:  # the API server's policies look at a copy of the object, too
+        name = pods.begin("1")
+        is_boosted = bool(sizes_of(pods, name) == bigger)
+        if not is_boosted:
+            scenario.api.delete("Pod", name, scenario.namespace, grace=0)
+        return is_boosted
+
+    scenario.soon(created, "a new pod with the boost")
+    second = f"{scenario.name}-1"
+    pods.run(second, startTime=ago(minutes=2))
+    scenario.soon(lambda: sizes_of(pods, second) == usual, "the usual size of the new pod")
+    assert pods.get(second)["metadata"]["generation"] == 2  # one resize
+    assert template(scenario) == usual
+
+
+def sizes_of(pods: Pods, name: str) -> Any:
+    spec = pods.get(name)["spec"]
+    return spec["resources"], [container.get("resources", {}) for container in spec["containers"]]
 
 
 def test_the_example_of_the_docs_does_what_they_say(plane: ControlPlane) -> None:

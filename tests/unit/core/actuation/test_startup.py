@@ -173,21 +173,6 @@ def test_a_limit_of_others_bounds_a_boost() -> None:
     assert decided_for([pod], creation_sizes=()).creation_sizes == {KEY: "web; app 1999m: :"}
 
 
-def test_a_pod_with_resources_of_its_own_has_no_boost() -> None:
-    own = hvpa(
-        {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "startupBoost": [BOOST]},
-        size_status(1, {}),
-    )
-    target = workload(
-        1,
-        containers=[container(requests=REQUESTS)],
-        change={"spec": {"template": {"spec": {"resources": {"requests": {"cpu": "2"}}}}}},
-    )
-    outcome = decided(objects(own, target, None, vpa({"app": REQUESTS}), [starting(requests=REQUESTS)]))
-    assert outcome.resizes == ()
-    assert "the pod template has resources of its own" in actuation(outcome).message
-
-
 def test_the_begin_of_a_boost_carries_nothing_else() -> None:
     """Memory waits for its window, and follows in a resize of its own."""
     held = {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}

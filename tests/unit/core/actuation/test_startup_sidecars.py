@@ -222,15 +222,6 @@ def test_why_an_init_container_has_no_boost(first: Any, boost: Mapping[str, Any]
     assert not outcome.creation_sizes
 
 
-def test_a_pod_with_resources_of_its_own_has_no_boost_of_its_init_containers() -> None:
-    """A larger limit than the pod's would keep all its sizes from being set."""
-    own = {"resources": {"limits": {"cpu": "500m"}}, "initContainers": [LIMITED]}
-    target = {"spec": {"template": {"spec": own}}}
-    outcome = decided(inputs(running(), target=target, spec=OF_FIRST, creation_sizes=()))
-    assert "init container migrate: the pod template has resources of its own" in actuation(outcome).message
-    assert not outcome.creation_sizes
-
-
 def test_without_the_policy_init_containers_have_no_boost() -> None:
     outcome = decided(inputs(running(), first=[LIMITED], spec=OF_FIRST))
     assert "by the policy for sizes at creation, which is not installed" in actuation(outcome).message

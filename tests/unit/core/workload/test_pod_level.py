@@ -17,7 +17,7 @@ from hvpa.api.objects.read_models import Pod, PodSpec, Resources
 from hvpa.core import Decision
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import SHARED, amount_of, amounts
-from hvpa.core.workload.pod_level import pod_request
+from hvpa.core.workload.pod_level import pod_request, shared_in_template
 from hvpa.recommend.hpa.pods import sidecars
 from tests.unit.core.report.test_bounds import policy
 from tests.unit.core.trajectory import jointly
@@ -114,6 +114,14 @@ def test_the_pod_gets_what_its_containers_need(case: str) -> None:
     assert template(decision) == expected
     assert active(decision)[0] in ("Recommending", "UnknownContainer", "MissingRequest")
     assert build.decided(build.apply(inputs, decision), build.at(hours=1)).workload_patch is None
+
+
+def test_what_containers_share_is_added_once() -> None:
+    target = objects(pair({"cpu": "1"}), [APP], {}).workload
+    assert target is not None
+    shared = shared_in_template(target)
+    assert [one.name for one in shared.spec.template.spec.containers] == ["app", SHARED]
+    assert shared_in_template(shared) == shared
 
 
 # --- whatever the pods have ------------------------------------------------------------------------------------------

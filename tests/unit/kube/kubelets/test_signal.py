@@ -25,6 +25,9 @@ WEB, SHOP = Key("default", "web"), Key("default", "shop")
 A, B = Node("10.0.0.1", 10250), Node("10.0.0.2", 10250)
 
 
+MESH: dict[str, Any] = {**container("mesh", {"cpu": "100m"}), "restartPolicy": "Always"}
+
+
 class Polled:
     """A poller that only records the pods that it should poll."""
 
@@ -39,6 +42,7 @@ class Polled:
 
     def watch(self, wanted: Mapping[Node, Mapping[PodName, frozenset[str]]]) -> None:
         self.wanted.append({node: set(pods) for node, pods in wanted.items()})
+        self.names = frozenset[str]().union(*[names for pods in wanted.values() for names in pods.values()])
 
     def stop(self) -> None:
         self.is_stopped = True
@@ -92,6 +96,11 @@ class Signal:
         await asyncio.sleep(0.01)
         return dict(self.poller.wanted[-1])
 
+    async def names(self) -> set[str]:
+        """The containers that are polled."""
+        await asyncio.sleep(0.01)
+        return set(self.poller.names)
+
 
 @pytest.fixture
 def signals(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Signal]:
@@ -134,6 +143,31 @@ async def test_an_hvpa_decides_once_a_container_is_above_its_part(signals: Calla
     usage = made.usage(*pods)
     assert {key: used.cpu for key, used in usage.of.items()} == {("a", "app"): 900, ("b", "app"): 901}
     assert (usage.time, usage.nodes) == (NOW, 1)
+
+
+async def test_an_hvpa_decides_once_a_pod_is_above_its_part(signals: Callable[[], Signal]) -> None:
+    """A pod of 1 core, whose containers have no requests of their own; its sidecar uses a part."""
+    whole = {"resources": {"requests": {"cpu": "1"}}, "initContainers": [MESH]}
+    change = {"spec": whole, "status": {"hostIP": "10.0.0.1", "phase": "Running"}, "metadata": {"uid": "1"}}
+    made, one = signals(), pod("a", containers=[container("app", {})], change=change)
+    made.usage(one)
+    assert await made.names() == {"app", "mesh"}
+
+    def report(app: int, mesh: int) -> bool:
+        made.samples += 1
+        rates = {
+            name: ContainerUsage(Rate(used, float(made.samples), 10.0))
+            for name, used in (("app", app), ("mesh", mesh))
+        }
+        name = PodName("default", "a")
+        return name in made.signal.news(A, {name: rates})
+
+    assert not report(500, 400)
+    assert report(500, 401)
+    assert {key: used.cpu for key, used in made.usage(one).of.items()} == {
+        ("a", "app"): 500,
+        ("a", "mesh"): 401,
+    }
 
 
 async def test_each_usage_has_the_time_of_its_own_sample(signals: Callable[[], Signal]) -> None:

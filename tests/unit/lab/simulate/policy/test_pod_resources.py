@@ -70,6 +70,50 @@ def test_a_pod_whose_only_container_has_no_request_is_scaled_as_if_it_had_the_po
     assert apart.totals.replica_changes + apart.totals.request_changes > 0
 
 
+def test_a_start_has_the_same_boost_whether_the_container_or_the_pod_has_the_request() -> None:
+    boost = [{"container": "app", "cpu": {"factor": 3}}]
+    strategy = {"type": "InPlace"}
+    manifest = build.hvpa(50, UTILIZATION, updateStrategy=strategy, blend="Trajectory", startupBoost=boost)
+    policy, amounts = Policy("Hvpa", "Hvpa", hvpa=manifest), {"requests": OWN.requests, "limits": OWN.limits}
+    apart = simulated(policy, build.container(**amounts, cpu_start_up=30_000.0))
+    shared = simulated(policy, build.container(requests={}, limits={}, cpu_start_up=30_000.0), resources=OWN)
+    assert shared.totals == apart.totals
+    assert shared.series.requests[POD, "cpu"] == apart.series.requests["app", "cpu"]
+    assert max(shared.series.requests[POD, "cpu"]) > 925  # no pod is scaled to more
+    assert violations(shared) == violations(apart) == []
+
+
+def test_the_fast_signal_raises_the_pod_as_it_would_raise_its_only_container() -> None:
+    spec = {"updateStrategy": {"type": "InPlace"}, "fastSignal": {"mode": "Raise"}}
+    policy = Policy("Hvpa", "Hvpa", hvpa=build.hvpa(50, UTILIZATION, blend="Trajectory", **spec))
+    amounts: dict[str, Any] = {"requests": OWN.requests, "limits": OWN.limits}
+    apart = simulated(policy, build.container(**amounts))
+    shared = simulated(policy, build.container(requests={}, limits={}), resources=OWN)
+    assert shared.totals == apart.totals
+    assert shared.series.requests[POD, "cpu"] == apart.series.requests["app", "cpu"]
+    assert any("the kubelets report" in event.message for event in shared.events)
+    assert violations(shared) == violations(apart) == []
+
+
+def test_with_the_fast_signal_containers_that_share_lack_less_after_a_jump() -> None:
+    def unmet(mode: str) -> float:
+        spec = {"updateStrategy": {"type": "InPlace"}, "fastSignal": {"mode": mode}}
+        shares: dict[str, Any] = {"requests": {}, "limits": {}}
+        containers = [build.container(**shares), build.container(name="proxy", **shares, cpu_per_unit=3.0)]
+        scenario = build.scenario(
+            duration=600.0,
+            step=2.0,
+            load=build.step(80.0, 200.0, 400.0),
+            workload=build.workload(*containers, resize="InPlace", resources=OWN),
+            nodes=NodeModel(cpu=64_000, memory=64 * 1024 * MIB, headroom="50%"),
+        )
+        return simulate(
+            scenario, Policy("Hvpa", "Hvpa", hvpa=build.hvpa(100, **spec))
+        ).totals.unmet_core_seconds
+
+    assert unmet("Raise") < unmet("Off") / 2
+
+
 @pytest.mark.parametrize("strategy", ["InPlaceOrRollout", "Rollout"])
 def test_a_pod_requests_at_least_what_its_containers_request(strategy: str) -> None:
     """A pod with CPU of its own; its app requests a part of it, its proxy nothing. Memory is that of the app."""
