@@ -59,6 +59,8 @@ class PolicyKeeper:
         self._local, self._watches, self._writer, self._clock = local, watches, writer, clock
         self._serves, self._operator_namespace = serves, operator_namespace
         self._failures: dict[tuple[str, str], str] = {}
+        self._removed: dict[PolicyKey, int] = {}
+        """Removals of Hvpas that no status counts yet."""
         self._failed_in_a_row = 0
         self._due = 0.0
         """When failed writes are tried again (`time.monotonic`)."""
@@ -81,6 +83,7 @@ class PolicyKeeper:
         serves = self._serves()
         if not serves:
             self._failures.clear()  # another process writes
+            self._removed.clear()
         world = self._world() if serves else None
         if world is None:
             await asyncio.sleep(NOT_YET)
@@ -94,7 +97,9 @@ class PolicyKeeper:
         await asyncio.sleep(SHARE * took)
         if later:
             return max(0.0, self._due - time.monotonic())
-        return AGAIN if made.is_rolling else None
+        if made.is_rolling:
+            return AGAIN
+        return None if made.wait is None else made.wait.total_seconds()
 
     def _world(self) -> PolicyInput | None:
         """The objects that a plan depends on; None while they are being listed."""
@@ -127,10 +132,13 @@ class PolicyKeeper:
             self._operator_namespace,
             failures,
             terminating,
+            dict(self._removed),
         )
 
     async def _write(self, made: PolicyPlan, policies: Mapping[PolicyKey, PolicyObject]) -> bool:
         """Make the writes of a plan, except those that failed lately; returns whether any are left for later."""
+        counted = dict(self._removed)
+        """Removals that the plan's statuses count."""
         planned = {(change.namespace, change.name) for change in made.changes}
         self._failures = {
             key: why for key, why in self._failures.items() if made.is_rolling or key in planned
@@ -144,6 +152,9 @@ class PolicyKeeper:
             except WriteError as error:
                 log.info("status of a policy could not be written", policy=str(key), error=str(error))
                 failed = True
+            else:
+                self._removed[key] = self._removed.get(key, 0) - counted.get(key, 0)
+        self._removed = {key: count for key, count in self._removed.items() if count and key in policies}
         if failed:
             self._failed_in_a_row += 1
             self._due = time.monotonic() + RETRY.delay(self._failed_in_a_row, self._rng)
@@ -162,6 +173,8 @@ class PolicyKeeper:
                 self._failures[change.namespace, change.name] = str(error)
             return True
         self._failures.pop((change.namespace, change.name), None)
+        if change.counts and change.policy is not None:
+            self._removed[change.policy] = self._removed.get(change.policy, 0) + 1
         log.info("wrote the Hvpa of a policy", **where)
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from hvpa.api.hvpa.resource import GROUP, HvpaObject
 from hvpa.api.objects.read_models import Hpa, Meta, Vpa, Workload
 from hvpa.api.policy.resource import SPECS, PolicyKey, PolicyObject
 from hvpa.api.policy.status import PolicyStatus
+from hvpa.core.model import OwnedKind
 
 PREFIX: Final = f"hvpa.{GROUP}"
 FROM_POLICY: Final = f"{PREFIX}/from-policy"
@@ -21,6 +23,8 @@ APPLIED_AT: Final = f"{PREFIX}/from-policy-at"
 """Annotation of such an Hvpa: when the policy last wrote it."""
 FIRST_SIZE: Final = f"{PREFIX}/from-policy-size"
 """Annotation of such an Hvpa: the requests of a pod, in millicores and bytes, when the Hvpa was created."""
+ADOPTED: Final = f"{PREFIX}/from-policy-adopted"
+"""Annotation of such an Hvpa: the HPAs and VPAs that it may adopt, with their specs before that."""
 OPT_OUT: Final = f"{PREFIX}/opt-out"
 """Annotation of a workload: no policy makes an Hvpa for it."""
 ADOPT: Final = f"{PREFIX}/adopt"
@@ -85,6 +89,16 @@ class PolicyInput:
     """Why the last write to an Hvpa failed, by namespace and name."""
     terminating: Collection[str] = ()
     """Namespaces that are being deleted, if namespaces are read."""
+    removed: Mapping[PolicyKey, int] = field(default_factory=dict)
+    """Hvpas that were removed because their workloads are no longer selected, and that no status counts yet."""
+
+
+class Return(NamedTuple):
+    """A JSON merge patch that makes an adopted HPA or VPA as it was before."""
+
+    kind: OwnedKind
+    name: str
+    body: Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +111,12 @@ class PolicyChange:
     body: Document = field(default_factory=dict)
     uid: str = ""
     resource_version: str = ""
+    policy: PolicyKey | None = None
+    """The policy that this write is for; None to release an Hvpa."""
+    counts: bool = False
+    """Whether this is a removal that `rollout.maxRemovals` bounds."""
+    returns: tuple[Return, ...] = ()
+    """HPAs and VPAs to return before the deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +130,5 @@ class PolicyPlan:
     """Whether Hvpas wait for their turn."""
     edited: frozenset[tuple[str, str]] = frozenset()
     """Hvpas that are not updated because somebody changed their specs, by namespace and name."""
+    wait: dt.timedelta | None = None
+    """Time until removals that wait for the end of the hour may go on; None if none do."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -20,12 +21,13 @@ import msgspec
 from hvpa.api.hvpa.resource import API_VERSION, KIND, parse_spec
 from hvpa.api.hvpa.spec import APPLYING, HvpaSpec, Mode
 from hvpa.api.objects.kinds import kind_key
-from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, OwnerReference, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, Vpa, Workload
 from hvpa.api.policy.resource import PolicyKey, PolicyObject
 from hvpa.api.policy.spec import ClusterHvpaPolicySpec, HvpaPolicySpec, merged, targeting
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.policies.model import (
+    ADOPTED,
     APPLIED,
     APPLIED_AT,
     FIRST_SIZE,
@@ -39,6 +41,7 @@ from hvpa.core.policies.model import (
     may_adopt,
     opts_out,
 )
+from hvpa.core.policies.removing import WINDOW, difference, noted, removal_window, returns, wire
 from hvpa.core.policies.report import Tally, status_of
 from hvpa.core.policies.selecting import (
     Size,
@@ -114,6 +117,11 @@ class _Planner:
         self._up_to_date: dict[PolicyKey, list[tuple[_Claim, PresentHvpa]]] = defaultdict(list)
         self._is_rolling = False
         self._edited: list[tuple[str, str]] = []
+        self._windows = {
+            policy.key: removal_window(policy, world.removed.get(policy.key, 0), now)
+            for policy in world.policies
+        }
+        self._wait: dt.timedelta | None = None
         self._kept: set[Target] = set()
         """Workloads whose Hvpas must not be deleted."""
         self._written: dict[str, Document | None] = {}
@@ -136,8 +144,8 @@ class _Planner:
         self._remove_the_rest()
         for key in list(self._updates):
             self._roll_out(key)
-        edited = frozenset(self._edited)
-        return PolicyPlan(tuple(self._changes), dict(self._statuses()), self._is_rolling, edited)
+        edited, statuses = frozenset(self._edited), dict(self._statuses())
+        return PolicyPlan(tuple(self._changes), statuses, self._is_rolling, edited, self._wait)
 
     def _policies_in(self, namespace: str) -> list[tuple[PolicyObject, HvpaPolicySpec]]:
         """Returns the policies for workloads of a namespace, most specific first."""
@@ -160,7 +168,7 @@ class _Planner:
             self._tallies[other.key].lost[policy.key] += 1
         tally = self._tallies[policy.key]
         tally.selected += 1
-        target = Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
+        target = _target(workload)
         present = self._by_target.get(target, ())
         if opts_out(meta):
             tally.opted_out += 1
@@ -255,14 +263,17 @@ class _Planner:
         """Returns selectors by which the Hvpa adopts the HPA and VPA that act, if the workload's owner wants that. The
         Hvpa keeps what it has adopted when the selectors are gone."""
         selectors: Document = {}
-        if may_adopt(claim.workload.metadata):
-            for recommender in sorted(
-                self._acting.get(claim.target, ()), key=lambda each: each.metadata.name
-            ):
-                if labels := recommender.metadata.labels:
-                    axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
-                    selectors[axis] = {"selector": {"matchLabels": labels}}
+        for recommender in self._adoptable(claim):
+            axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
+            selectors[axis] = {"selector": {"matchLabels": recommender.metadata.labels}}
         return selectors
+
+    def _adoptable(self, claim: _Claim) -> list[Hpa | Vpa]:
+        """Returns the HPAs and VPAs that act on a workload and that its Hvpa may adopt, by name."""
+        if not may_adopt(claim.workload.metadata):
+            return []
+        acting = [each for each in self._acting.get(claim.target, ()) if each.metadata.labels]
+        return sorted(acting, key=lambda each: each.metadata.name)
 
     # --- updates ------------------------------------------------------------------------------------------------------
     def _is_changing(self, claim: _Claim, hvpa: PresentHvpa) -> bool:
@@ -329,29 +340,73 @@ class _Planner:
     def _patch(self, update: _Update) -> PolicyChange:
         meta = update.hvpa.metadata
         size = read_size(meta.annotations.get(FIRST_SIZE)) or size_of(update.claim.workload)
+        marks = self._marks(update.claim, update.applied, size)
+        if adoptable := self._adoptable(update.claim):
+            marks["annotations"][ADOPTED] = noted(adoptable, meta.annotations.get(ADOPTED))
         body = {
-            "metadata": {
-                **self._marks(update.claim, update.applied, size),
-                "uid": meta.uid,
-                "resourceVersion": meta.resource_version,
-            },
-            "spec": _difference(_read_applied(update.hvpa), msgspec.json.decode(update.applied)),
+            "metadata": {**marks, "uid": meta.uid, "resourceVersion": meta.resource_version},
+            "spec": difference(_read_applied(update.hvpa), msgspec.json.decode(update.applied)),
         }
         return PolicyChange("patch", meta.namespace, meta.name, body)
 
     # --- Hvpas that no policy wants -----------------------------------------------------------------------------------
     def _remove_the_rest(self) -> None:
-        """Deletes the Hvpas that policies made for workloads that they no longer select, and releases the Hvpas whose
+        """Deletes the Hvpas whose workloads are gone, opt out or have an Hvpa that somebody wrote, and the Hvpas of
+        workloads that no policy selects any more, as far as their policies may remove them. Releases the Hvpas whose
         mark somebody removed."""
+        unwanted: list[PresentHvpa] = []
         for hvpa in self._world.hvpas:
             if hvpa.policy_uid is None or hvpa.metadata.deletion_timestamp is not None:
                 continue
             if not hvpa.is_marked:
                 self._release(hvpa)
             elif hvpa.target not in self._kept and hvpa.target.kind in self._world.listed_kinds:
+                unwanted.append(hvpa)
+        deselected: dict[PolicyKey, list[PresentHvpa]] = defaultdict(list)
+        workloads = self._workloads() if unwanted else {}
+        for hvpa in unwanted:
+            owner, workload = self._owners.get(hvpa.policy_uid or ""), workloads.get(hvpa.target)
+            by_others = any(map(_is_of_others, self._by_target[hvpa.target]))
+            if owner is None or workload is None or opts_out(workload.metadata) or by_others:
                 self._delete([hvpa])
+            else:
+                deselected[owner.key].append(hvpa)
+        for policy, spec in self._active:
+            if hvpas := deselected.get(policy.key):
+                self._remove_deselected(policy.key, spec.rollout.max_removals, hvpas)
 
-    def _delete(self, hvpas: Iterable[PresentHvpa]) -> None:
+    @cached_property
+    def _adopted(self) -> dict[str, list[Hpa | Vpa]]:
+        """HPAs and VPAs by the uid of their controller."""
+        found: dict[str, list[Hpa | Vpa]] = defaultdict(list)
+        recommenders: list[Hpa | Vpa] = [*self._world.hpas, *self._world.vpas]
+        for recommender in recommenders:
+            if (controller := recommender.metadata.controller()) is not None:
+                found[controller.uid].append(recommender)
+        return found
+
+    def _workloads(self) -> dict[Target, Workload]:
+        """Returns the workloads that are not being deleted."""
+        return {
+            _target(workload): workload
+            for workload in self._world.workloads
+            if workload.metadata.deletion_timestamp is None
+        }
+
+    def _remove_deselected(self, key: PolicyKey, limit: int, hvpas: Sequence[PresentHvpa]) -> None:
+        """Deletes the Hvpas of workloads that a policy no longer selects; none if these are more than it may remove
+        now, or if it selects no workload at all."""
+        tally, window = self._tallies[key], self._windows[key]
+        if tally.selected and len(hvpas) <= limit - window.removed:
+            self._delete(hvpas, counts=True)
+            return
+        tally.held, tally.limit = len(hvpas), limit
+        tally.generated += len(hvpas)
+        if tally.selected and len(hvpas) <= limit:
+            left = window.since + WINDOW - self._now
+            self._wait = left if self._wait is None else min(self._wait, left)
+
+    def _delete(self, hvpas: Iterable[PresentHvpa], counts: bool = False) -> None:
         for hvpa in hvpas:
             meta = hvpa.metadata
             if (policy := self._owners.get(hvpa.policy_uid or "")) is not None:
@@ -363,18 +418,21 @@ class _Planner:
                         meta.name,
                         uid=meta.uid,
                         resource_version=meta.resource_version,
+                        policy=policy.key,
+                        counts=counts,
+                        returns=returns(hvpa, self._adopted.get(meta.uid, ())),
                     )
                 )
 
     def _release(self, hvpa: PresentHvpa) -> None:
         """Removes the policy from the owners, so that the Hvpa outlives it."""
         meta = hvpa.metadata
-        others = [_wire(owner) for owner in meta.owner_references if owner.uid != hvpa.policy_uid]
+        others = [wire(owner) for owner in meta.owner_references if owner.uid != hvpa.policy_uid]
         metadata = {
             "uid": meta.uid,
             "resourceVersion": meta.resource_version,
             "ownerReferences": others or None,
-            "annotations": dict.fromkeys((APPLIED, APPLIED_AT, FIRST_SIZE)),
+            "annotations": dict.fromkeys((APPLIED, APPLIED_AT, FIRST_SIZE, ADOPTED)),
         }
         self._changes.append(PolicyChange("patch", meta.namespace, meta.name, {"metadata": metadata}))
 
@@ -388,7 +446,7 @@ class _Planner:
         for policy in self._world.policies:
             if policy.metadata.deletion_timestamp is None:
                 tally = self._tallies[policy.key] if policy.key in active else None
-                status = status_of(policy, tally, self._now)
+                status = status_of(policy, tally, self._windows[policy.key], self._now)
                 if status != policy.status:
                     yield policy.key, status
 
@@ -407,6 +465,11 @@ def _acting(recommenders: Iterable[Hpa | Vpa]) -> Iterator[Hpa | Vpa]:
             if policy is not None and policy.update_mode == "Off":
                 continue
         yield recommender
+
+
+def _target(workload: Workload) -> Target:
+    meta = workload.metadata
+    return Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
 
 
 def _target_of(recommender: Hpa | Vpa) -> Target:
@@ -437,23 +500,5 @@ def _read_applied(hvpa: PresentHvpa) -> Document:
     return applied if isinstance(applied, dict) else {}
 
 
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Document:
-    """Returns the JSON merge patch from one document to another. Example: from `{a: 1, b: 2}` to `{b: 2, c: 3}` it is
-    `{a: null, c: 3}`."""
-    patch: Document = {key: None for key in before if key not in after}
-    for key, value in after.items():
-        old = before.get(key)
-        if isinstance(value, dict) and isinstance(old, dict):
-            if nested := _difference(old, value):
-                patch[key] = nested
-        elif key not in before or old != value:
-            patch[key] = value
-    return patch
-
-
 def _named(meta: Meta) -> str:
     return f"{meta.namespace}/{meta.name}"
-
-
-def _wire(owner: OwnerReference) -> Document:
-    return {"controller": False, **msgspec.to_builtins(owner)}

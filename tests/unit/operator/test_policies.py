@@ -48,8 +48,11 @@ def stored(made: PolicyObject) -> StoredPolicy:
 
 
 class Clock:
+    def __init__(self) -> None:
+        self.time = NOW
+
     def now(self) -> dt.datetime:
-        return NOW
+        return self.time
 
 
 class States:
@@ -85,6 +88,10 @@ class Writer:
         if self.errors:
             self.on_error()
             raise self.errors.pop()
+        if change.action == "delete":
+            del self.documents[change.name]
+            self.local.hvpas.delete(Key(change.namespace, change.name))
+            return
         self.store(change.name, build.merged(self.documents.get(change.name, {}), change.body))
 
     def store(self, name: str, body: Json) -> None:
@@ -182,6 +189,64 @@ async def test_an_edited_hvpa_follows_the_policy_again_once_it_is_as_before() ->
         await until(lambda: kept.reasons()[-1] == "Edited")
         kept.edit("web", "blend", None)
         await until(lambda: kept.named() == ["web", "web"])
+
+
+def exclude(kept: Kept, *names: str, most: int = 2) -> None:
+    """Somebody edits the policy so that it does not select these workloads."""
+    spec = {"workloads": {"exclude": {"names": names}}, "rollout": {"maxRemovals": most}}
+    (old,) = kept.local.policies.read()
+    metadata = {"generation": old.metadata.generation + 1}
+    made = replace(policy(spec=spec, metadata=metadata), status=old.status)
+    kept.local.store(HVPA_POLICIES).put(stored(made))
+
+
+async def test_removals_are_counted_once_they_are_done_and_no_more_than_allowed_follow() -> None:
+    async with keeping(policy()) as kept:
+        for name in "abcd":
+            kept.local.workloads["Deployment"].put(workload(name))
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+        kept.writer.errors = [Conflict("newer"), Conflict("newer")]
+        exclude(kept, "a")
+        await until(lambda: kept.writer.statuses[-1].removed == 1)
+        exclude(kept, "a", "b", "c")
+        await until(lambda: kept.reasons()[-1] == "RemovalHeld")
+        assert kept.writer.statuses[-1].awaiting_removal == 2
+        assert set(kept.writer.documents) == {"b", "c", "d"}
+        exclude(kept, "a", "b", "c", most=3)
+        await until(lambda: kept.writer.statuses[-1].removed == 3)
+        assert set(kept.writer.documents) == {"d"}
+
+
+async def test_a_removal_counts_although_the_status_could_not_be_written() -> None:
+    async with keeping(policy()) as kept:
+        for name in "abcd":
+            kept.local.workloads["Deployment"].put(workload(name))
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+        kept.writer.status_errors = [Conflict("newer") for _ in range(5)]
+        exclude(kept, "a", "b")
+        await until(lambda: kept.writer.statuses[-1].removed == 2)
+        exclude(kept, "a", "b", "c")
+        await until(lambda: kept.reasons()[-1] == "RemovalHeld")
+
+
+async def test_what_waits_for_the_end_of_the_hour_is_looked_after_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept, clock = Kept(), Clock()
+    monkeypatch.setattr(kept.keeper, "_clock", clock)
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    for name in "abcd":
+        kept.local.workloads["Deployment"].put(workload(name))
+    monkeypatch.setattr("hvpa.core.policies.removing.WINDOW", dt.timedelta(seconds=0.2))
+    monkeypatch.setattr("hvpa.core.policies.plan.WINDOW", dt.timedelta(seconds=0.2))
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+        exclude(kept, "a")
+        await until(lambda: kept.writer.statuses[-1].removed == 1)
+        exclude(kept, "a", "b", "c")
+        await until(lambda: kept.reasons()[-1] == "RemovalHeld")
+        clock.time += dt.timedelta(seconds=1)
+        await until(lambda: set(kept.writer.documents) == {"d"})
 
 
 async def test_without_policies_nothing_is_done() -> None:

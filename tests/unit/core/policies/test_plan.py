@@ -14,7 +14,7 @@ from builders import build
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.api.policy.spec import merged
 from hvpa.core.policies.model import ADOPT, APPLIED, APPLIED_AT, FIRST_SIZE, FROM_POLICY, OPT_OUT, PolicyPlan
-from hvpa.core.policies.plan import _difference
+from hvpa.core.policies.removing import difference
 from tests.unit.core.policies.world import SYSTEM, TEMPLATE, World, later, policy, workload
 
 Json = dict[str, Any]
@@ -575,7 +575,7 @@ objects = st.dictionaries(st.sampled_from("abc"), documents, max_size=3)
 
 @given(objects, objects)
 def test_a_difference_leads_from_one_document_to_the_other(before: Json, after: Json) -> None:
-    patch = _difference(before, after)
+    patch = difference(before, after)
     assert build.merged(before, patch) == after
     assert (patch == {}) == (before == after)
 

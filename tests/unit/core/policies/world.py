@@ -86,6 +86,7 @@ class World:
     kinds: frozenset[str] = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     terminating: frozenset[str] = frozenset()
+    removed: dict[PolicyKey, int] = field(default_factory=dict)
     version: int = 0
 
     def plan(self, now: dt.datetime = NOW) -> PolicyPlan:
@@ -103,6 +104,7 @@ class World:
                 SYSTEM,
                 self.failures,
                 self.terminating,
+                dict(self.removed),
             ),
             now,
         )
@@ -125,6 +127,7 @@ class World:
 
     def apply(self, made: PolicyPlan) -> None:
         """Apply a plan as the API server does."""
+        counted = dict(self.removed)
         for change in made.changes:
             key = (change.namespace, change.name)
             self.version += 1
@@ -138,6 +141,9 @@ class World:
             if change.action == "delete":
                 assert (change.uid, change.resource_version) == (present["uid"], present["resourceVersion"])
                 del self.hvpas[key]
+                if change.counts:
+                    assert change.policy is not None
+                    self.removed[change.policy] = self.removed.get(change.policy, 0) + 1
                 continue
             known = change.body["metadata"]
             assert (known["uid"], known["resourceVersion"]) == (present["uid"], present["resourceVersion"])
@@ -147,6 +153,7 @@ class World:
             self.hvpas[key] = patched
         for policy_key, status in made.statuses.items():
             self._write_status(policy_key, status.model_dump(by_alias=True, mode="json"))
+            self.removed[policy_key] = self.removed.get(policy_key, 0) - counted.get(policy_key, 0)
 
     def decide(self) -> None:
         """The operator decides about every Hvpa with its present spec."""
