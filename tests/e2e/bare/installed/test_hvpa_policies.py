@@ -262,6 +262,60 @@ def test_an_hpa_that_acts_keeps_recommend_until_the_owner_lets_it_be_adopted(
     assert [each["metadata"]["name"] for each in plane.api.list(hpas, space)] == ["by-hand"]
 
 
+def test_a_mistake_in_a_selector_removes_no_hvpas_until_the_owner_confirms_it(
+    plane: ControlPlane, space: str, start: Start
+) -> None:
+    for name in "abcd":
+        workload(plane, name, space, **({"tier": "batch"} if name == "d" else {}))
+    made = plane.api.create(policy("team", space, rollout={"maxRemovals": 2}))
+    everything = dict.fromkeys("abcd", "Recommend")
+    await_hvpas(plane, space, **everything)
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    mark = plane.audit.mark()
+
+    def select(tier: str, most: int) -> int:
+        chosen = {"workloads": {"selector": {"matchLabels": {"tier": tier}}}}
+        change = {"spec": {**chosen, "rollout": {"maxRemovals": most}}}
+        return int(plane.api.patch(POLICY, "team", space, change)["metadata"]["generation"])
+
+    def held() -> str:
+        return str(await_condition(plane, made, "Ready", "False", "RemovalHeld")["message"])
+
+    select("batch", 2)
+    assert held().endswith("or set rollout.maxRemovals to 3 to remove them")
+    assert plane.api.get(POLICY, "team", space)["status"]["awaitingRemoval"] == 3
+    generation = select("bacth", 100)
+    await_field(plane, POLICY, "team", space, "status.observedGeneration", generation)
+    assert "since it selects no workload at all" in held()
+    generation = select("batch", 2)
+    await_field(plane, POLICY, "team", space, "status.observedGeneration", generation)
+    start("--policies", "--namespace", space)  # a restarted operator removes nothing either
+    time.sleep(3)
+    assert hvpas(plane, space) == everything
+    requests = plane.audit.requests(mark, user=USER, writes=True, namespace=space, resource="hvpas")
+    assert [each for each in requests if each.verb == "delete"] == []
+    select("batch", 3)
+    await_hvpas(plane, space, d="Recommend")
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    await_field(plane, POLICY, "team", space, "status.removed", 3)
+
+
+def test_hvpas_removed_one_after_another_count_together(plane: ControlPlane, space: str) -> None:
+    for name in "abcd":
+        workload(plane, name, space)
+    exclude = {"exclude": {"selector": {"matchLabels": {"tier": "batch"}}}}
+    made = plane.api.create(policy("team", space, workloads=exclude, rollout={"maxRemovals": 2}))
+    await_hvpas(plane, space, **dict.fromkeys("abcd", "Recommend"))
+    batch = {"metadata": {"labels": {"tier": "batch"}}}
+    for number, name in enumerate("ab", start=1):
+        plane.api.patch("apps/v1/Deployment", name, space, batch)
+        await_field(plane, POLICY, "team", space, "status.removed", number)
+    plane.api.patch("apps/v1/Deployment", "c", space, batch)
+    found = await_condition(plane, made, "Ready", "False", "RemovalHeld")
+    assert found["message"].endswith("and 2 were made; they are removed when the hour is over")
+    await_hvpas(plane, space, c="Recommend", d="Recommend")
+
+
 def test_the_most_specific_policy_wins_and_both_say_so(plane: ControlPlane, space: str) -> None:
     workload(plane, "web", space)
     workload(plane, "batch", space, tier="batch")
