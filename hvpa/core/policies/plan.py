@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -81,6 +82,17 @@ class _Update(NamedTuple):
 
 def plan(world: PolicyInput, now: dt.datetime) -> PolicyPlan:
     """Returns the next writes."""
+    steps = plan_in_steps(world, now)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: PolicyPlan = end.value
+            return made
+
+
+def plan_in_steps(world: PolicyInput, now: dt.datetime) -> Generator[None, None, PolicyPlan]:
+    """Returns the next writes, after many short steps, between which the caller may do something else."""
     return _Planner(world, now).plan()
 
 
@@ -106,12 +118,8 @@ class _Planner:
                 self._of_namespace[policy.metadata.namespace].append((policy, spec))
         self._owners = {policy.metadata.uid: policy for policy, _ in self._active}
         self._by_target: dict[Target, list[PresentHvpa]] = defaultdict(list)
-        for hvpa in world.hvpas:
-            self._by_target[hvpa.target].append(hvpa)
-        self._names = {(hvpa.metadata.namespace, hvpa.metadata.name) for hvpa in world.hvpas}
+        self._names: set[tuple[str, str]] = set()
         self._acting: dict[Target, list[Hpa | Vpa]] = defaultdict(list)
-        for recommender in _acting((*world.hpas, *world.vpas)):
-            self._acting[_target_of(recommender)].append(recommender)
         self._changes: list[PolicyChange] = []
         self._updates: dict[PolicyKey, list[_Update]] = defaultdict(list)
         self._up_to_date: dict[PolicyKey, list[tuple[_Claim, PresentHvpa]]] = defaultdict(list)
@@ -130,22 +138,39 @@ class _Planner:
         """Whether these specs have mode Review or Apply, by their annotation."""
         self._texts: dict[tuple[PolicyKey, int | None, Mode], str] = {}
 
-    def plan(self) -> PolicyPlan:
+    def plan(self) -> Generator[None, None, PolicyPlan]:
+        yield from self._index()
         order = sorted(
             self._world.workloads, key=lambda each: (each.metadata.namespace, each.kind, each.metadata.name)
         )
         by_namespace: dict[str, list[tuple[PolicyObject, HvpaPolicySpec]]] = {}
         for workload in order:
+            yield
             namespace = workload.metadata.namespace
             if namespace not in by_namespace:
                 by_namespace[namespace] = self._policies_in(namespace)
             if by_namespace[namespace] and workload.metadata.deletion_timestamp is None:
                 self._place(workload, by_namespace[namespace])
-        self._remove_the_rest()
+        yield from self._remove_the_rest()
         for key in list(self._updates):
-            self._roll_out(key)
+            yield from self._roll_out(key)
         edited, statuses = frozenset(self._edited), dict(self._statuses())
         return PolicyPlan(tuple(self._changes), statuses, self._is_rolling, edited, self._wait)
+
+    def _index(self) -> Iterator[None]:
+        """Sorts Hvpas, HPAs and VPAs by what they are looked up by."""
+        for hvpa in self._world.hvpas:
+            yield
+            self._by_target[hvpa.target].append(hvpa)
+            self._names.add((hvpa.metadata.namespace, hvpa.metadata.name))
+        for recommender in self._recommenders():
+            yield
+            if _acts(recommender):
+                self._acting[_target_of(recommender)].append(recommender)
+
+    def _recommenders(self) -> Iterator[Hpa | Vpa]:
+        yield from self._world.hpas
+        yield from self._world.vpas
 
     def _policies_in(self, namespace: str) -> list[tuple[PolicyObject, HvpaPolicySpec]]:
         """Returns the policies for workloads of a namespace, most specific first."""
@@ -303,15 +328,22 @@ class _Planner:
             self._applying[applied] = str(_read_applied(hvpa).get("mode")) in APPLYING
         return self._applying[applied]
 
-    def _roll_out(self, key: PolicyKey) -> None:
+    def _roll_out(self, key: PolicyKey) -> Iterator[None]:
         """Updates as many Hvpas as may change at the same time. Workloads that still change because of the last update
         come first, and count. Those that lack pods anyway come last, so that they don't keep others waiting."""
         updates, tally = self._updates[key], self._tallies[key]
-        tally.waits_for = [
-            hvpa.metadata.name for claim, hvpa in self._up_to_date[key] if self._is_changing(claim, hvpa)
-        ]
+        for claim, hvpa in self._up_to_date[key]:
+            yield
+            if self._is_changing(claim, hvpa):
+                tally.waits_for.append(hvpa.metadata.name)
         room = updates[0].claim.spec.rollout.max_concurrent - len(tally.waits_for)
-        for update in sorted(updates, key=self._turn):
+        turns = []
+        for update in updates:
+            yield
+            turns.append((self._turn(update), update))
+        turns.sort(key=itemgetter(0))
+        for _, update in turns:
+            yield
             self._note_failure(update.claim.policy, update.claim.target.namespace, update.hvpa.metadata.name)
             if room > 0 and self._is_edited(update.hvpa):
                 tally.edited.append(_named(update.hvpa.metadata))
@@ -350,12 +382,13 @@ class _Planner:
         return PolicyChange("patch", meta.namespace, meta.name, body)
 
     # --- Hvpas that no policy wants -----------------------------------------------------------------------------------
-    def _remove_the_rest(self) -> None:
+    def _remove_the_rest(self) -> Iterator[None]:
         """Deletes the Hvpas whose workloads are gone, opt out or have an Hvpa that somebody wrote, and the Hvpas of
         workloads that no policy selects any more, as far as their policies may remove them. Releases the Hvpas whose
         mark somebody removed."""
         unwanted: list[PresentHvpa] = []
         for hvpa in self._world.hvpas:
+            yield
             if hvpa.policy_uid is None or hvpa.metadata.deletion_timestamp is not None:
                 continue
             if not hvpa.is_marked:
@@ -365,6 +398,7 @@ class _Planner:
         deselected: dict[PolicyKey, list[PresentHvpa]] = defaultdict(list)
         workloads = self._workloads() if unwanted else {}
         for hvpa in unwanted:
+            yield
             owner, workload = self._owners.get(hvpa.policy_uid or ""), workloads.get(hvpa.target)
             by_others = any(map(_is_of_others, self._by_target[hvpa.target]))
             if owner is None or workload is None or opts_out(workload.metadata) or by_others:
@@ -379,8 +413,7 @@ class _Planner:
     def _adopted(self) -> dict[str, list[Hpa | Vpa]]:
         """HPAs and VPAs by the uid of their controller."""
         found: dict[str, list[Hpa | Vpa]] = defaultdict(list)
-        recommenders: list[Hpa | Vpa] = [*self._world.hpas, *self._world.vpas]
-        for recommender in recommenders:
+        for recommender in self._recommenders():
             if (controller := recommender.metadata.controller()) is not None:
                 found[controller.uid].append(recommender)
         return found
@@ -420,7 +453,9 @@ class _Planner:
                         resource_version=meta.resource_version,
                         policy=policy.key,
                         counts=counts,
-                        returns=returns(hvpa, self._adopted.get(meta.uid, ())),
+                        returns=returns(hvpa, self._adopted.get(meta.uid, ()))
+                        if ADOPTED in meta.annotations
+                        else (),
                     )
                 )
 
@@ -456,15 +491,10 @@ def _is_of_others(hvpa: PresentHvpa) -> bool:
     return hvpa.policy_uid is None or not hvpa.is_marked
 
 
-def _acting(recommenders: Iterable[Hpa | Vpa]) -> Iterator[Hpa | Vpa]:
-    """Yields the HPAs and VPAs that change their target themselves. (An HPA whose target is an Hvpa changes no
-    workload.)"""
-    for recommender in recommenders:
-        if isinstance(recommender, Vpa):
-            policy = recommender.spec.update_policy
-            if policy is not None and policy.update_mode == "Off":
-                continue
-        yield recommender
+def _acts(recommender: Hpa | Vpa) -> bool:
+    """Whether an HPA or VPA changes its target itself. (An HPA whose target is an Hvpa changes no workload.)"""
+    policy = recommender.spec.update_policy if isinstance(recommender, Vpa) else None
+    return policy is None or policy.update_mode != "Off"
 
 
 def _target(workload: Workload) -> Target:

@@ -40,14 +40,13 @@ class PolicyCache:
         """Whether there is a policy."""
         return bool(len(self.policies) or len(self.cluster_policies))
 
+    def all(self) -> list[StoredPolicy]:
+        """All policies, as received."""
+        return [*self.policies.all(), *self.cluster_policies.all()]
+
     def read(self) -> list[PolicyObject]:
         """All policies, parsed. Requests what they need."""
-        policies = [
-            stored.read()
-            for store in (self.policies, self.cluster_policies)
-            for key in store
-            if (stored := store.get(key)) is not None
-        ]
+        policies = [stored.read() for stored in self.all()]
         for policy in policies:
             if isinstance(policy.spec, ClusterHvpaPolicySpec):
                 self.on_wanted(NAMESPACES)

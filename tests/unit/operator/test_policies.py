@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import pytest
@@ -34,13 +34,14 @@ from hvpa.kube.objects.resources import (
 )
 from hvpa.kube.policies import PolicyWriter
 from hvpa.operator import policies
-from hvpa.operator.policies import PolicyKeeper
+from hvpa.operator.policies import PolicyKeeper, Process
 from hvpa.reconcile.ports import Conflict, Key, Refused, WriteError
 from hvpa.reconcile.queue import Backoff
 from tests.unit.core.policies.world import policy, workload
 from tests.unit.kube.fake_server import background, until
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 def stored(made: PolicyObject) -> StoredPolicy:
@@ -82,9 +83,13 @@ class Writer:
         self.version = 100
         self.documents: dict[str, Json] = {}
         self.on_error: Callable[[], None] = lambda: None
+        self.on_write: list[Callable[[], bool]] = []
+        self.noted: list[bool] = []
+        """What the functions in `on_write` returned when something was written."""
 
     async def write(self, change: PolicyChange) -> None:
         self.changes.append(change)
+        self.noted += [look() for look in self.on_write]
         if self.errors:
             self.on_error()
             raise self.errors.pop()
@@ -120,16 +125,21 @@ class Kept:
     def __init__(self) -> None:
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
         self.states, self.writer, self.serves = States(), Writer(self.local), True
+        self.clock = Clock()
+        self.asides = 0
+        """How often work went to another thread."""
         self.asked = 0
         """How often the keeper looked whether it serves."""
         self.keeper = PolicyKeeper(
             self.local,
             cast(Watches, self.states),
             cast(PolicyWriter, self.writer),
-            Clock(),
-            self._serves,
-            "hvpa-system",
+            Process(self.clock, self._serves, "hvpa-system", self._aside),
         )
+
+    async def _aside(self, work: Callable[[], T], /) -> tuple[T, float]:
+        self.asides += 1
+        return await asyncio.to_thread(work), 0.0
 
     def _serves(self) -> bool:
         self.asked += 1
@@ -232,8 +242,7 @@ async def test_a_removal_counts_although_the_status_could_not_be_written() -> No
 async def test_what_waits_for_the_end_of_the_hour_is_looked_after_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kept, clock = Kept(), Clock()
-    monkeypatch.setattr(kept.keeper, "_clock", clock)
+    kept = Kept()
     kept.local.store(HVPA_POLICIES).put(stored(policy()))
     for name in "abcd":
         kept.local.workloads["Deployment"].put(workload(name))
@@ -245,8 +254,52 @@ async def test_what_waits_for_the_end_of_the_hour_is_looked_after_then(
         await until(lambda: kept.writer.statuses[-1].removed == 1)
         exclude(kept, "a", "b", "c")
         await until(lambda: kept.reasons()[-1] == "RemovalHeld")
-        clock.time += dt.timedelta(seconds=1)
+        kept.clock.time += dt.timedelta(seconds=1)
         await until(lambda: set(kept.writer.documents) == {"d"})
+
+
+async def test_new_policies_are_parsed_in_another_thread_and_only_once() -> None:
+    kept = Kept()
+    made = policy()
+    document = {"template": {"vpa": {"deploy": True}}}
+    raw = RawHvpa(made.metadata, msgspec.Raw(msgspec.json.encode(document)), msgspec.Raw(b"{}"))
+    kept.local.store(HVPA_POLICIES).put(StoredPolicy(made.kind, raw))
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons()[-1:] == ["NothingSelected"])
+        kept.local.workloads["Deployment"].put(workload())
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+    assert kept.asides == 1
+
+
+async def test_others_work_while_a_plan_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "SLICE", 0.0)
+    kept = Kept()
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    for number in range(50):
+        kept.local.workloads["Deployment"].put(workload(f"w{number}"))
+    steps = list[int]()
+
+    async def others() -> None:
+        while True:
+            steps.append(len(kept.writer.changes))
+            await asyncio.sleep(0)
+
+    async with background(others()), background(kept.keeper.run()):
+        await until(lambda: len(kept.writer.changes) == 50)
+    assert steps.count(0) > 50
+
+
+async def test_after_the_plan_that_begins_a_rollout_another_follows() -> None:
+    """While it was made, changes of the workloads' progress were not noted."""
+    spec = {"stage": "Apply", "rollout": {"maxConcurrent": 1}}
+    async with keeping(policy()) as kept:
+        for name in ("a", "b"):
+            kept.local.workloads["Deployment"].put(workload(name))
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+        kept.writer.on_write.append(kept.local.policies.changed.is_set)
+        kept.local.store(HVPA_POLICIES).put(stored(policy(spec=spec, metadata={"generation": 2})))
+        await until(lambda: kept.named() == ["a", "b", "a"])
+    assert kept.writer.noted == [True]
 
 
 async def test_without_policies_nothing_is_done() -> None:
