@@ -186,7 +186,9 @@ async def longest_blocks(workloads: int) -> dict[str, float]:
     in slices. After each change of the policy, all Hvpas differ from what it requires."""
     local, clock, aside = LocalCluster((ALL_NAMESPACES,), lambda key: None), SystemClock(), Aside()
     writer, gaps = _Accepts(local), list[float]()
-    keeper = PolicyKeeper(local, _Synced(), writer, Process(clock, lambda: True, "hvpa-system", aside))
+    keeper = PolicyKeeper(
+        local, _Synced(), writer, Process(clock, lambda: True, "hvpa-system", aside, lambda meta, event: None)
+    )
     for item in make_items(workloads):
         local.workloads["Deployment"].put(DEPLOYMENTS.decode(encode(deployment(item.name, item.namespace))))
     for namespace in {item.namespace for item in make_items(workloads)}:

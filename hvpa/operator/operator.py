@@ -107,7 +107,8 @@ class Operator:
         writer = PolicyWriter(self._transport, self._local, limiter, lambda: self._role.may_write(0))
         serves = partial(self._role.serves, 0)
         self._aside = Aside()
-        process = Process(clock, serves, candidate.namespace, self._aside)
+        process = Process(clock, serves, candidate.namespace, self._aside, self._recorder.record)
+        self.metrics.watch_policies(lambda: self._local.policies.statuses() if serves() else {})
         self._policies = PolicyKeeper(self._local, self._watches, writer, process)
         token = KubeletToken(
             self._transport, candidate.namespace, settings.kubelet_account, asyncio.get_running_loop().time

@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 import random
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -13,8 +14,11 @@ from typing import Final, NamedTuple, TypeVar
 
 import structlog
 
-from hvpa.api.objects.read_models import Hpa, Namespace, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, Meta, Namespace, Vpa, Workload
 from hvpa.api.policy.resource import PolicyKey, PolicyObject
+from hvpa.api.policy.status import PolicyStatus
+from hvpa.core.model import Event
+from hvpa.core.policies.events import of_changes, of_status
 from hvpa.core.policies.model import PolicyChange, PolicyInput, PolicyPlan, PresentHvpa, Target
 from hvpa.core.policies.plan import plan_in_steps
 from hvpa.kube.cache.cluster_cache import LocalCluster
@@ -72,6 +76,8 @@ class Process(NamedTuple):
     namespace: str
     """The operator's namespace."""
     aside: RunsAside
+    record: Callable[[Meta, Event], None]
+    """Writes an Event."""
 
 
 class PolicyKeeper:
@@ -83,6 +89,8 @@ class PolicyKeeper:
         self._removed: dict[PolicyKey, int] = {}
         """Removals of Hvpas that no status counts yet."""
         self._failed_in_a_row = 0
+        self._done: list[PolicyChange] = []
+        """The present plan's writes that have been made."""
         self._due = 0.0
         """When failed writes are tried again (`time.monotonic`)."""
         self._rng = random.Random()
@@ -184,7 +192,9 @@ class PolicyKeeper:
         }
         waiting = set(self._failures) if time.monotonic() < self._due else set[tuple[str, str]]()
         changes = [change for change in made.changes if (change.namespace, change.name) not in waiting]
+        self._done.clear()
         failed = await _in_parallel([partial(self._change, change) for change in changes])
+        self._report(policies)
         for key, status in made.statuses.items():
             try:
                 await self._writer.write_status(policies[key], status)
@@ -193,6 +203,7 @@ class PolicyKeeper:
                 failed = True
             else:
                 self._removed[key] = self._removed.get(key, 0) - counted.get(key, 0)
+                self._report_status(policies[key], status)
         self._removed = {key: count for key, count in self._removed.items() if count and key in policies}
         if failed:
             self._failed_in_a_row += 1
@@ -200,6 +211,23 @@ class PolicyKeeper:
         elif not waiting:
             self._failed_in_a_row = 0
         return failed or len(changes) < len(made.changes)
+
+    def _report(self, policies: Mapping[PolicyKey, PolicyObject]) -> None:
+        """Record an Event on each policy that something was written for."""
+        done: dict[PolicyKey, list[PolicyChange]] = defaultdict(list)
+        for change in self._done:
+            if change.policy is not None:
+                done[change.policy].append(change)
+        for key, changes in done.items():
+            for event in of_changes(policies[key], changes):
+                self._process.record(policies[key].metadata, event)
+
+    def _report_status(self, policy: PolicyObject, status: PolicyStatus) -> None:
+        """Report that a policy begins to need a person, or no longer does."""
+        if (event := of_status(policy, status)) is not None:
+            self._process.record(policy.metadata, event)
+            level = log.warning if event.type == "Warning" else log.info
+            level("policy", policy=str(policy.key), reason=event.reason, message=event.message)
 
     async def _change(self, change: PolicyChange) -> bool:
         """Make a write to an Hvpa; returns whether it failed."""
@@ -212,6 +240,7 @@ class PolicyKeeper:
                 self._failures[change.namespace, change.name] = str(error)
             return True
         self._failures.pop((change.namespace, change.name), None)
+        self._done.append(change)
         if change.counts and change.policy is not None:
             self._removed[change.policy] = self._removed.get(change.policy, 0) + 1
         log.info("wrote the Hvpa of a policy", **where)

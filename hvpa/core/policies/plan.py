@@ -250,7 +250,7 @@ class _Planner:
         applied = self._applied(claim, "Recommend", None)
         metadata = {"name": name, "namespace": namespace, **self._marks(claim, applied, size)}
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": _spec(claim, applied)}
-        self._changes.append(PolicyChange("create", namespace, name, body))
+        self._changes.append(PolicyChange("create", namespace, name, body, policy=claim.policy.key))
 
     def _marks(self, claim: _Claim, applied: str, size: Size) -> Document:
         """Returns labels, annotations and owner of the workload's Hvpa."""
@@ -379,7 +379,7 @@ class _Planner:
             "metadata": {**marks, "uid": meta.uid, "resourceVersion": meta.resource_version},
             "spec": difference(_read_applied(update.hvpa), msgspec.json.decode(update.applied)),
         }
-        return PolicyChange("patch", meta.namespace, meta.name, body)
+        return PolicyChange("patch", meta.namespace, meta.name, body, policy=update.claim.policy.key)
 
     # --- Hvpas that no policy wants -----------------------------------------------------------------------------------
     def _remove_the_rest(self) -> Iterator[None]:

@@ -34,6 +34,15 @@ OVERLAPS: Final = "Overlaps"
 NO_OVERLAP: Final = "NoOverlap"
 
 
+PROBLEMS: Final = frozenset({INVALID_SPEC, NOT_PERMITTED, WRITE_FAILED, NAME_TAKEN, REMOVAL_HELD})
+"""Reasons that need a person. (Hvpas are edited on purpose, and a policy may select nothing yet.)"""
+
+
+def ready_of(status: PolicyStatus) -> StatusCondition | None:
+    """Returns the condition Ready; None if there is none yet."""
+    return next((condition for condition in status.conditions if condition.type == "Ready"), None)
+
+
 @dataclass(slots=True)
 class Tally:
     """What a plan finds about a policy."""

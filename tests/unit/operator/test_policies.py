@@ -14,9 +14,10 @@ import pytest
 
 from builders import build
 from builders.build import NOW, stamp
-from hvpa.api.objects.read_models import RawHvpa
+from hvpa.api.objects.read_models import Meta, RawHvpa
 from hvpa.api.policy.resource import PolicyObject
 from hvpa.api.policy.status import PolicyStatus
+from hvpa.core.model import Event
 from hvpa.core.policies.model import PolicyChange
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import WatchState
@@ -126,6 +127,7 @@ class Kept:
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
         self.states, self.writer, self.serves = States(), Writer(self.local), True
         self.clock = Clock()
+        self.events: list[tuple[str, str, str, str]] = []
         self.asides = 0
         """How often work went to another thread."""
         self.asked = 0
@@ -134,12 +136,15 @@ class Kept:
             self.local,
             cast(Watches, self.states),
             cast(PolicyWriter, self.writer),
-            Process(self.clock, self._serves, "hvpa-system", self._aside),
+            Process(self.clock, self._serves, "hvpa-system", self._aside, self._record),
         )
 
     async def _aside(self, work: Callable[[], T], /) -> tuple[T, float]:
         self.asides += 1
         return await asyncio.to_thread(work), 0.0
+
+    def _record(self, meta: Meta, event: Event) -> None:
+        self.events.append((meta.name, event.type, event.reason, event.message))
 
     def _serves(self) -> bool:
         self.asked += 1
@@ -225,6 +230,25 @@ async def test_removals_are_counted_once_they_are_done_and_no_more_than_allowed_
         exclude(kept, "a", "b", "c", most=3)
         await until(lambda: kept.writer.statuses[-1].removed == 3)
         assert set(kept.writer.documents) == {"d"}
+
+
+async def test_what_is_done_for_a_policy_and_what_needs_a_person_are_events() -> None:
+    async with keeping(policy()) as kept:
+        for name in "abcd":
+            kept.local.workloads["Deployment"].put(workload(name))
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+        exclude(kept, "a", "b", "c")
+        await until(lambda: kept.reasons()[-1] == "RemovalHeld")
+        exclude(kept, "a")
+        await until(lambda: kept.reasons()[-1] == "UpToDate")
+    assert [event[1:3] for event in kept.events] == [
+        ("Normal", "HvpasCreated"),
+        ("Warning", "RemovalHeld"),
+        ("Normal", "HvpasRemoved"),
+        ("Normal", "UpToDate"),
+    ]
+    assert {event[0] for event in kept.events} == {"team"}
+    assert kept.events[2][3] == "no longer selected, so removed: 1 Hvpas (default/a)"
 
 
 async def test_a_removal_counts_although_the_status_could_not_be_written() -> None:

@@ -298,6 +298,17 @@ def test_a_mistake_in_a_selector_removes_no_hvpas_until_the_owner_confirms_it(
     await_hvpas(plane, space, d="Recommend")
     await_condition(plane, made, "Ready", "True", "UpToDate")
     await_field(plane, POLICY, "team", space, "status.removed", 3)
+    wait_for(
+        lambda: events(plane, made) >= {"HvpasCreated", "RemovalHeld", "HvpasRemoved", "UpToDate"},
+        30,
+        lambda: str(events(plane, made)),
+    )
+
+
+def events(plane: ControlPlane, made: Json) -> set[str]:
+    """The reasons of a policy's Events."""
+    found = plane.api.list("v1/Event", made["metadata"].get("namespace", "default"))
+    return {each["reason"] for each in found if each["involvedObject"]["uid"] == made["metadata"]["uid"]}
 
 
 def test_hvpas_removed_one_after_another_count_together(plane: ControlPlane, space: str) -> None:
@@ -338,6 +349,7 @@ def test_the_most_specific_policy_wins_and_both_say_so(plane: ControlPlane, spac
             return [each["metadata"]["ownerReferences"][0]["kind"] for each in found]
 
         wait_for(lambda: owners() == ["HvpaPolicy", "ClusterHvpaPolicy"], 30, "the Hvpa is handed over")
+        wait_for(lambda: "HvpasCreated" in events(plane, everywhere), 30, "the cluster's policy has Events")
     finally:
         plane.api.delete(CLUSTER_POLICY, f"all-{space}")
 
