@@ -289,9 +289,15 @@ def test_a_mistake_in_a_selector_removes_no_hvpas_until_the_owner_confirms_it(
     assert "since it selects no workload at all" in held()
     generation = select("batch", 2)
     await_field(plane, POLICY, "team", space, "status.observedGeneration", generation)
-    start("--policies", "--namespace", space)  # a restarted operator removes nothing either
+    restarted = start("--policies", "--namespace", space)  # it removes nothing either
     time.sleep(3)
     assert hvpas(plane, space) == everything
+    wait_for(
+        lambda: restarted.metric("hvpa_policy_problem", namespace=space, reason="RemovalHeld") == 1,
+        30,
+        "the metric names the policy",
+    )
+    restarted.terminate()
     requests = plane.audit.requests(mark, user=USER, writes=True, namespace=space, resource="hvpas")
     assert [each for each in requests if each.verb == "delete"] == []
     select("batch", 3)
