@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli import laboratory
@@ -32,10 +32,16 @@ if TYPE_CHECKING:
     from hvpa.cli.input.operator import OperatorState
 
 
+NAME: Final = (
+    "the Hvpa to read from the cluster; deployment/NAME, statefulset/NAME or daemonset/NAME: why policies make an Hvpa"
+    " for the workload, or why not"
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="the Hvpa to read from the cluster")
+    add("name", nargs="?", metavar="NAME", help=NAME)
     add_files(add, "Hvpa, workload, HPA, VPA and Pods", "the Hvpa's namespace")
     add_cluster(add)
     add_now(add, "the present")
@@ -51,6 +57,13 @@ def main(args: argparse.Namespace) -> int:
     if args.plot is not None:
         laboratory.require("--plot", "jinja2")
         refuse_unwritable("--plot", args.plot)
+    if "/" in (args.name or "") and not args.filename:
+        from hvpa.cli.explain.workload import (
+            explain_workload,
+        )  # the client takes longer to import than the rest
+
+        print(explain_workload(args))
+        return DONE
     gathered, operator = _gathered(args)
     hvpa = gathered.objects.hvpa
     if problems := invalid(hvpa):

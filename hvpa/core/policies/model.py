@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 from hvpa.api.hvpa.resource import GROUP, HvpaObject
-from hvpa.api.objects.read_models import Hpa, Meta, Vpa, Workload
+from hvpa.api.objects.kinds import kind_key
+from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, Vpa, Workload
 from hvpa.api.policy.resource import SPECS, PolicyKey, PolicyObject
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.core.model import OwnedKind
@@ -50,6 +51,26 @@ class Target(NamedTuple):
     name: str
 
 
+def target_of_workload(workload: Workload) -> Target:
+    """Returns the target that an Hvpa for this workload has."""
+    meta = workload.metadata
+    return Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
+
+
+def target_of(recommender: Hpa | Vpa) -> Target:
+    """Returns the target of an HPA or VPA."""
+    spec = recommender.spec
+    reference = spec.scale_target_ref if isinstance(spec, HpaSpecRead) else spec.target_ref
+    kind = kind_key(reference.api_version, reference.kind)
+    return Target(recommender.metadata.namespace, kind, reference.name)
+
+
+def acts(recommender: Hpa | Vpa) -> bool:
+    """Whether an HPA or VPA changes its target itself. (An HPA whose target is an Hvpa changes no workload.)"""
+    policy = recommender.spec.update_policy if isinstance(recommender, Vpa) else None
+    return policy is None or policy.update_mode != "Off"
+
+
 @dataclass(frozen=True)
 class PresentHvpa:
     """An Hvpa in the cluster."""
@@ -69,6 +90,11 @@ class PresentHvpa:
     def is_marked(self) -> bool:
         """Whether this Hvpa has the mark. Whoever removes it takes the Hvpa over."""
         return FROM_POLICY in self.metadata.labels
+
+    @property
+    def is_of_others(self) -> bool:
+        """Whether somebody wrote this Hvpa, or took it over."""
+        return self.policy_uid is None or not self.is_marked
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ import msgspec
 
 from hvpa.api.hvpa.resource import API_VERSION, KIND, parse_spec
 from hvpa.api.hvpa.spec import APPLYING, HvpaSpec, Mode
-from hvpa.api.objects.kinds import kind_key
-from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, Meta, Vpa, Workload
 from hvpa.api.policy.resource import PolicyKey, PolicyObject
 from hvpa.api.policy.spec import ClusterHvpaPolicySpec, HvpaPolicySpec, merged, targeting
 from hvpa.api.policy.status import PolicyStatus
@@ -39,8 +38,11 @@ from hvpa.core.policies.model import (
     PolicyPlan,
     PresentHvpa,
     Target,
+    acts,
     may_adopt,
     opts_out,
+    target_of,
+    target_of_workload,
 )
 from hvpa.core.policies.removing import WINDOW, difference, noted, removal_window, returns, wire
 from hvpa.core.policies.report import Tally, status_of
@@ -165,8 +167,8 @@ class _Planner:
             self._names.add((hvpa.metadata.namespace, hvpa.metadata.name))
         for recommender in self._recommenders():
             yield
-            if _acts(recommender):
-                self._acting[_target_of(recommender)].append(recommender)
+            if acts(recommender):
+                self._acting[target_of(recommender)].append(recommender)
 
     def _recommenders(self) -> Iterator[Hpa | Vpa]:
         yield from self._world.hpas
@@ -193,11 +195,11 @@ class _Planner:
             self._tallies[other.key].lost[policy.key] += 1
         tally = self._tallies[policy.key]
         tally.selected += 1
-        target = _target(workload)
+        target = target_of_workload(workload)
         present = self._by_target.get(target, ())
         if opts_out(meta):
             tally.opted_out += 1
-        elif any(_is_of_others(hvpa) for hvpa in present):
+        elif any(hvpa.is_of_others for hvpa in present):
             tally.written_by_others += 1
         else:
             self._kept.add(target)
@@ -400,7 +402,7 @@ class _Planner:
         for hvpa in unwanted:
             yield
             owner, workload = self._owners.get(hvpa.policy_uid or ""), workloads.get(hvpa.target)
-            by_others = any(map(_is_of_others, self._by_target[hvpa.target]))
+            by_others = any(each.is_of_others for each in self._by_target[hvpa.target])
             if owner is None or workload is None or opts_out(workload.metadata) or by_others:
                 self._delete([hvpa])
             else:
@@ -421,7 +423,7 @@ class _Planner:
     def _workloads(self) -> dict[Target, Workload]:
         """Returns the workloads that are not being deleted."""
         return {
-            _target(workload): workload
+            target_of_workload(workload): workload
             for workload in self._world.workloads
             if workload.metadata.deletion_timestamp is None
         }
@@ -484,30 +486,6 @@ class _Planner:
                 status = status_of(policy, tally, self._windows[policy.key], self._now)
                 if status != policy.status:
                     yield policy.key, status
-
-
-def _is_of_others(hvpa: PresentHvpa) -> bool:
-    """Whether somebody wrote an Hvpa, or took it over."""
-    return hvpa.policy_uid is None or not hvpa.is_marked
-
-
-def _acts(recommender: Hpa | Vpa) -> bool:
-    """Whether an HPA or VPA changes its target itself. (An HPA whose target is an Hvpa changes no workload.)"""
-    policy = recommender.spec.update_policy if isinstance(recommender, Vpa) else None
-    return policy is None or policy.update_mode != "Off"
-
-
-def _target(workload: Workload) -> Target:
-    meta = workload.metadata
-    return Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
-
-
-def _target_of(recommender: Hpa | Vpa) -> Target:
-    spec = recommender.spec
-    reference = spec.scale_target_ref if isinstance(spec, HpaSpecRead) else spec.target_ref
-    return Target(
-        recommender.metadata.namespace, kind_key(reference.api_version, reference.kind), reference.name
-    )
 
 
 def _spec(claim: _Claim, applied: str) -> Document:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -425,6 +427,44 @@ def test_a_write_that_a_policy_of_the_cluster_refuses_is_reported(plane: Control
     plane.api.delete("ResourceQuota", "none", space)
     await_hvpas(plane, space, web="Recommend")
     await_condition(plane, made, "Ready", "True", "UpToDate")
+
+
+def test_explain_says_why_a_workload_has_its_hvpa_or_none(plane: ControlPlane, space: str) -> None:
+    workload(plane, "web", space)
+    workload(plane, "daemon", space, "DaemonSet")
+    made = plane.api.create(policy("team", space))
+    await_hvpas(plane, space, web="Recommend")
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    plane.api.create(policy(f"all-{space}", namespaces={"selector": {"matchLabels": {"wave": "none"}}}))
+    try:
+        everywhere = (
+            "- ClusterHvpaPolicy all-{0}: does not select it: namespaces does not select its namespace"
+        )
+        assert explain(plane, "deploy/web", space) == [
+            f"Deployment {space}/web",
+            f"- HvpaPolicy {space}/team: selects it",
+            everywhere.format(space),
+            f"- Hvpa web of HvpaPolicy {space}/team, in mode Recommend",
+        ]
+        assert explain(plane, "daemonset/daemon", space) == [
+            f"DaemonSet {space}/daemon",
+            f"- HvpaPolicy {space}/team: does not select it: workloads.kinds does not have its kind",
+            everywhere.format(space),
+            "- No policy makes an Hvpa: none selects the workload",
+        ]
+        (missing,) = explain(plane, "sts/none", space)
+        assert missing.endswith(f"StatefulSet {space}/none does not exist")
+    finally:
+        plane.api.delete(CLUSTER_POLICY, f"all-{space}")
+
+
+def explain(plane: ControlPlane, name: str, space: str) -> list[str]:
+    """The lines of `hvpa explain` about a workload."""
+    command = ["explain", name, "-n", space, "--kubeconfig", str(plane.kubeconfig)]
+    run = subprocess.run(
+        [sys.executable, "-m", "hvpa", *command], capture_output=True, text=True, timeout=60, check=False
+    )
+    return (run.stdout or run.stderr).splitlines()
 
 
 def test_without_the_flag_nothing_is_watched(plane: ControlPlane, space: str, start: Start) -> None:

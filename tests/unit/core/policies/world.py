@@ -91,22 +91,22 @@ class World:
 
     def plan(self, now: dt.datetime = NOW) -> PolicyPlan:
         """The plan for the present objects."""
-        hvpas = [self._present(document) for document in self.hvpas.values()]
-        return plan(
-            PolicyInput(
-                self.policies,
-                self.namespaces,
-                self.workloads,
-                self.kinds,
-                hvpas,
-                self.hpas,
-                self.vpas,
-                SYSTEM,
-                self.failures,
-                self.terminating,
-                dict(self.removed),
-            ),
-            now,
+        return plan(self.input(), now)
+
+    def input(self) -> PolicyInput:
+        """The present objects."""
+        return PolicyInput(
+            self.policies,
+            self.namespaces,
+            self.workloads,
+            self.kinds,
+            [self._present(document) for document in self.hvpas.values()],
+            self.hpas,
+            self.vpas,
+            SYSTEM,
+            self.failures,
+            self.terminating,
+            dict(self.removed),
         )
 
     def step(self, now: dt.datetime = NOW) -> PolicyPlan:
