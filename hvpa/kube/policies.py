@@ -40,9 +40,10 @@ class PolicyWriter:
         except PathError as error:
             raise WriteError(str(error)) from error
         if change.action == "delete":
-            for each in change.returns:
-                await self._return(key, each)
+            returned = [await self._return(key, each) for each in change.returns]
             await self._delete(key, path, change)
+            for resource, response in filter(None, returned):
+                self._take(resource, response)
             return
         method, media = ("POST", JSON) if change.action == "create" else ("PATCH", MERGE_PATCH)
         body = Body(msgspec.json.encode(change.body), media)
@@ -68,20 +69,20 @@ class PolicyWriter:
             raise WriteError(str(error)) from error
         self._local.store(resource).put_own(obj, quiet=False)
 
-    async def _return(self, key: Key, adopted: Return) -> None:
-        """Make an adopted HPA or VPA as it was before. If it does not exist any more, there is nothing to do."""
+    async def _return(self, key: Key, adopted: Return) -> tuple[ApiResource[Any], bytes] | None:
+        """Make an adopted HPA or VPA as it was before; returns the response, None if it does not exist any more. The
+        response is not put into the local copy before the Hvpa is deleted: the Hvpa might adopt the object again."""
         resource: ApiResource[Any] = HPAS if adopted.kind == HPAS.kind else VPAS
         try:
             path = resource.path(key.namespace, adopted.name)
             body = Body(msgspec.json.encode(adopted.body), MERGE_PATCH)
-            response = await self._send(key, "PATCH", path, _QUERY, body, "patch")
+            return resource, await self._send(key, "PATCH", path, _QUERY, body, "patch")
         except PathError as error:
             raise WriteError(str(error)) from error
         except WriteError as error:
             if not_found_error(error) is None:
                 raise
-            return
-        self._take(resource, response)
+            return None
 
     async def _delete(self, key: Key, path: str, change: PolicyChange) -> None:
         body = deletion(change.uid, change.resource_version)

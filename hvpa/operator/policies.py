@@ -241,8 +241,8 @@ class PolicyKeeper:
             return True
         self._failures.pop((change.namespace, change.name), None)
         self._done.append(change)
-        if change.counts and change.policy is not None:
-            self._removed[change.policy] = self._removed.get(change.policy, 0) + 1
+        if (key := change.removed_by) is not None:
+            self._removed[key] = self._removed.get(key, 0) + 1
         log.info("wrote the Hvpa of a policy", **where)
         return False
 

@@ -13,8 +13,8 @@ from hvpa.core.policies.model import PolicyChange
 from hvpa.core.policies.report import PROBLEMS, UP_TO_DATE, ready_of
 
 _DONE: Final = (
-    ("create", False, "HvpasCreated", "created"),
-    ("patch", False, "HvpasChanged", "changed"),
+    ("create", None, "HvpasCreated", "created"),
+    ("patch", None, "HvpasChanged", "changed"),
     ("delete", True, "HvpasRemoved", "no longer selected, so removed"),
     (
         "delete",
@@ -23,16 +23,16 @@ _DONE: Final = (
         "workload gone, opted out or with an Hvpa that somebody wrote, so removed",
     ),
 )
-"""Action, whether `rollout.maxRemovals` counts it, reason, and text."""
+"""Action, whether `rollout.maxRemovals` bounds it (None: no matter), reason, and text."""
 
 
 def of_changes(policy: PolicyObject, changes: Sequence[PolicyChange]) -> Iterator[Event]:
     """Yields at most an Event for each kind of write, however many Hvpas were written."""
-    for action, counts, reason, what in _DONE:
+    for action, bounded, reason, what in _DONE:
         names = [
             f"{change.namespace}/{change.name}"
             for change in changes
-            if (change.action, change.counts) == (action, counts)
+            if change.action == action and (bounded is None or bounded == (change.removed_by is not None))
         ]
         if names:
             yield _event(

@@ -116,7 +116,7 @@ class PolicyInput:
     terminating: Collection[str] = ()
     """Namespaces that are being deleted, if namespaces are read."""
     removed: Mapping[PolicyKey, int] = field(default_factory=dict)
-    """Hvpas that were removed because their workloads are no longer selected, and that no status counts yet."""
+    """Writes that `rollout.maxRemovals` bounds, and that no status counts yet."""
 
 
 class Return(NamedTuple):
@@ -139,8 +139,8 @@ class PolicyChange:
     resource_version: str = ""
     policy: PolicyKey | None = None
     """The policy that this write is for; None to release an Hvpa."""
-    counts: bool = False
-    """Whether this is a removal that `rollout.maxRemovals` bounds."""
+    removed_by: PolicyKey | None = None
+    """The policy whose `rollout.maxRemovals` bounds this write; None for most."""
     returns: tuple[Return, ...] = ()
     """HPAs and VPAs to return before the deletion."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -71,6 +71,8 @@ class _Claim(NamedTuple):
     spec: HvpaPolicySpec
     workload: Workload
     target: Target
+    selecting: Collection[PolicyKey]
+    """All policies that select the workload."""
 
 
 class _Update(NamedTuple):
@@ -80,6 +82,8 @@ class _Update(NamedTuple):
     hvpa: PresentHvpa
     applied: str
     """The spec that the policy requires, as in the annotation."""
+    removed_by: PolicyKey | None = None
+    """The policy that no longer selects the workload, if its `rollout.maxRemovals` bounds this update."""
 
 
 def plan(world: PolicyInput, now: dt.datetime) -> PolicyPlan:
@@ -125,6 +129,8 @@ class _Planner:
         self._changes: list[PolicyChange] = []
         self._updates: dict[PolicyKey, list[_Update]] = defaultdict(list)
         self._up_to_date: dict[PolicyKey, list[tuple[_Claim, PresentHvpa]]] = defaultdict(list)
+        self._stopping: dict[PolicyKey, list[_Update]] = defaultdict(list)
+        """Hvpas that would stop scaling, by the policy that no longer selects their workloads."""
         self._is_rolling = False
         self._edited: list[tuple[str, str]] = []
         self._windows = {
@@ -203,7 +209,7 @@ class _Planner:
             tally.written_by_others += 1
         else:
             self._kept.add(target)
-            self._make(_Claim(policy, spec, workload, target), present)
+            self._make(_Claim(policy, spec, workload, target, {each.key for each, _ in chosen}), present)
 
     def _make(self, claim: _Claim, present: Sequence[PresentHvpa]) -> None:
         tally = self._tallies[claim.policy.key]
@@ -225,8 +231,22 @@ class _Planner:
         if is_ours and hvpa.metadata.annotations.get(APPLIED) == applied:
             tally.up_to_date += 1
             self._up_to_date[claim.policy.key].append((claim, hvpa))
+            return
+        update = _Update(claim, hvpa, applied)
+        owner = self._owners[hvpa.policy_uid]
+        if self._stops(update, owner):
+            self._stopping[owner.key].append(update)
         else:
-            self._updates[claim.policy.key].append(_Update(claim, hvpa, applied))
+            self._updates[claim.policy.key].append(update)
+
+    def _stops(self, update: _Update, owner: PolicyObject) -> bool:
+        """Whether an Hvpa would stop scaling because its policy no longer selects the workload, so that a less specific
+        policy takes it over in mode Recommend. `rollout.maxRemovals` of its policy bounds that."""
+        claim = update.claim
+        if owner.key in claim.selecting or owner.spec is None or claim.spec.stage != "Recommend":
+            return False
+        is_less_specific = rank(claim.policy, claim.spec)[:3] > rank(owner, owner.spec)[:3]
+        return is_less_specific and self._applies(update.hvpa) and not self._is_held(claim)
 
     def _mode(self, claim: _Claim) -> Mode:
         """Returns the mode of the workload's Hvpa: Recommend while an HPA or VPA acts that it may not adopt."""
@@ -381,7 +401,10 @@ class _Planner:
             "metadata": {**marks, "uid": meta.uid, "resourceVersion": meta.resource_version},
             "spec": difference(_read_applied(update.hvpa), msgspec.json.decode(update.applied)),
         }
-        return PolicyChange("patch", meta.namespace, meta.name, body, policy=update.claim.policy.key)
+        key = update.claim.policy.key
+        return PolicyChange(
+            "patch", meta.namespace, meta.name, body, policy=key, removed_by=update.removed_by
+        )
 
     # --- Hvpas that no policy wants -----------------------------------------------------------------------------------
     def _remove_the_rest(self) -> Iterator[None]:
@@ -408,8 +431,9 @@ class _Planner:
             else:
                 deselected[owner.key].append(hvpa)
         for policy, spec in self._active:
-            if hvpas := deselected.get(policy.key):
-                self._remove_deselected(policy.key, spec.rollout.max_removals, hvpas)
+            removed, stopping = deselected[policy.key], self._stopping[policy.key]
+            if removed or stopping:
+                self._remove_deselected(policy, spec.rollout.max_removals, removed, stopping)
 
     @cached_property
     def _adopted(self) -> dict[str, list[Hpa | Vpa]]:
@@ -428,20 +452,30 @@ class _Planner:
             if workload.metadata.deletion_timestamp is None
         }
 
-    def _remove_deselected(self, key: PolicyKey, limit: int, hvpas: Sequence[PresentHvpa]) -> None:
-        """Deletes the Hvpas of workloads that a policy no longer selects; none if these are more than it may remove
-        now, or if it selects no workload at all."""
-        tally, window = self._tallies[key], self._windows[key]
-        if tally.selected and len(hvpas) <= limit - window.removed:
-            self._delete(hvpas, counts=True)
+    def _remove_deselected(
+        self, policy: PolicyObject, limit: int, removed: Sequence[PresentHvpa], stopping: Sequence[_Update]
+    ) -> None:
+        """Deletes Hvpas of workloads that a policy no longer selects, and lets others take over those that stop
+        scaling; none if these are more than it may remove now, or if it selects no workload at all. Those that it does
+        not remove stay until it changes, also if they become fewer."""
+        key, count = policy.key, len(removed) + len(stopping)
+        tally, window, before = self._tallies[key], self._windows[key], policy.status
+        is_same = before.observed_generation == policy.metadata.generation
+        is_held = bool(is_same and before.awaiting_removal and not before.removed)
+        if tally.selected and not is_held and count <= limit - window.removed:
+            self._delete(removed, key)
+            for update in stopping:
+                self._updates[update.claim.policy.key].append(update._replace(removed_by=key))
             return
-        tally.held, tally.limit = len(hvpas), limit
-        tally.generated += len(hvpas)
-        if tally.selected and len(hvpas) <= limit:
+        tally.held, tally.limit = count, limit
+        tally.generated += count
+        for update in stopping:
+            self._tallies[update.claim.policy.key].left += 1
+        if tally.selected and window.removed and count <= limit:
             left = window.since + WINDOW - self._now
             self._wait = left if self._wait is None else min(self._wait, left)
 
-    def _delete(self, hvpas: Iterable[PresentHvpa], counts: bool = False) -> None:
+    def _delete(self, hvpas: Iterable[PresentHvpa], removed_by: PolicyKey | None = None) -> None:
         for hvpa in hvpas:
             meta = hvpa.metadata
             if (policy := self._owners.get(hvpa.policy_uid or "")) is not None:
@@ -454,7 +488,7 @@ class _Planner:
                         uid=meta.uid,
                         resource_version=meta.resource_version,
                         policy=policy.key,
-                        counts=counts,
+                        removed_by=removed_by,
                         returns=returns(hvpa, self._adopted.get(meta.uid, ()))
                         if ADOPTED in meta.annotations
                         else (),

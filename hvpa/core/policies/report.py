@@ -56,7 +56,7 @@ class Tally:
     missing: int = 0
     """Hvpas that are created now, or once their name is free."""
     left: int = 0
-    """Hvpas of another policy, which does nothing: it is invalid or being deleted."""
+    """Hvpas of another policy, which does nothing (it is invalid or being deleted), or may not stop so many."""
     waiting: int = 0
     """Hvpas that differ from what the policy requires."""
     held: int = 0
@@ -110,7 +110,9 @@ def _ready(tally: Tally, removed: int) -> tuple[bool, str, str]:
     if tally.missing:
         return False, ROLLING_OUT, f"{tally.missing} Hvpas are missing, and are created"
     if tally.left:
-        others = "workloads still have the Hvpa of another policy, which is invalid or being deleted"
+        others = (
+            "workloads still have the Hvpa of another policy, which is invalid, being deleted or RemovalHeld"
+        )
         return False, ROLLING_OUT, f"{tally.left} {others}"
     if tally.waiting:
         held = f"; waiting for {text.names(sorted(tally.waits_for))}" if tally.waits_for else ""
@@ -132,9 +134,10 @@ def _why_held(tally: Tally, removed: int) -> str:
         return f"{what}, since it selects no workload at all; {how}"
     why = f"since rollout.maxRemovals allows {tally.limit} removals within an hour"
     why += f", and {removed} were made" if removed else ""
-    if tally.held <= tally.limit:
+    if removed and tally.held <= tally.limit:
         return f"{what}, {why}; they are removed when the hour is over"
-    return f"{what}, {why}; correct the selectors, or set rollout.maxRemovals to {tally.held + removed} to remove them"
+    confirmed = max(tally.held + removed, tally.limit + 1)
+    return f"{what}, {why}; correct the selectors, or set rollout.maxRemovals to {confirmed} to remove them"
 
 
 def _conflict(tally: Tally) -> tuple[bool, str, str]:

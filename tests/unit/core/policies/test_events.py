@@ -28,7 +28,7 @@ def test_writes_of_the_same_kind_are_a_single_event() -> None:
         *(change("create", f"w{number}") for number in range(1500)),
         change("patch", "b"),
         change("patch", "a"),
-        change("delete", "c", counts=True),
+        change("delete", "c", removed_by=KEY),
         change("delete", "d", returns=returned),
     ]
     events = {event.message: (event.type, event.reason) for event in of_changes(policy(), changes)}
@@ -58,7 +58,7 @@ def test_writes_of_the_same_kind_are_a_single_event() -> None:
             change,
             st.sampled_from(["create", "patch", "delete"]),
             st.text(max_size=300),
-            counts=st.booleans(),
+            removed_by=st.sampled_from([None, KEY]),
         ),
         max_size=40,
     )

@@ -316,7 +316,7 @@ def test_a_policy_that_is_gone_leaves_its_workloads_to_the_next_policy() -> None
     world.settle()
     world.policies = [each for each in world.policies if each.kind == "ClusterHvpaPolicy"]
     world.step()
-    why = "1 workloads still have the Hvpa of another policy, which is invalid or being deleted"
+    why = "1 workloads still have the Hvpa of another policy, which is invalid, being deleted or RemovalHeld"
     assert world.condition(name="all")[1:] == ("RollingOut", why)
     world.hvpas.clear()  # by the garbage collector
     assert changes(world) == [("create", "default/web")]

@@ -154,6 +154,98 @@ def test_a_workload_that_another_policy_selects_is_handed_over_and_not_removed()
     assert world.condition(name="all")[1] == "UpToDate"
 
 
+def applying(count: int, taker: Json, **team: Any) -> World:
+    """Hvpas of a team's policy in mode Apply, which selects only `kept` from now on, beside another policy."""
+    world = world_of("kept", others=count, stage="Apply")
+    world.policies.append(policy("all", taker, namespace=""))
+    world.settle()
+    world.replace(policy(spec={"stage": "Apply", **ONLY_KEPT, **team}))
+    return world
+
+
+def test_workloads_that_a_less_specific_policy_would_only_recommend_for_keep_scaling() -> None:
+    world = applying(11, {})
+    assert all(not plan.changes for plan in world.settle())
+    assert set(world.modes().values()) == {"Apply"}
+    assert world.condition()[1] == "RemovalHeld"
+    assert world.condition()[2].startswith(
+        "11 Hvpas stay although this policy no longer selects their workloads"
+    )
+    why = "11 workloads still have the Hvpa of another policy, which is invalid, being deleted or RemovalHeld"
+    assert world.condition(name="all") == ("False", "RollingOut", why)
+    world.replace(policy(spec={"stage": "Apply", **ONLY_KEPT, "rollout": {"maxRemovals": 11}}))
+    world.settle()
+    assert sorted(world.modes().values()) == ["Apply", *11 * ["Recommend"]]
+    assert world.policies[0].status.removed + world.policies[1].status.removed == 11
+    assert world.condition()[1] == world.condition(name="all")[1] == "UpToDate"
+
+
+def test_few_of_them_are_taken_over_at_once() -> None:
+    world = applying(10, {})
+    world.settle()
+    assert sorted(world.modes().values()) == ["Apply", *10 * ["Recommend"]]
+
+
+@pytest.mark.parametrize(
+    ("taker", "team"),
+    [({"stage": "Apply"}, {}), ({"stage": "Review"}, {}), ({}, {"stage": "Recommend"})],
+)
+def test_a_takeover_that_stops_nothing_is_not_held(taker: Json, team: Json) -> None:
+    if team:
+        world = world_of("kept", others=11, **team)
+        world.policies.append(policy("all", taker, namespace=""))
+        world.replace(policy(spec={**team, **ONLY_KEPT}))
+    else:
+        world = applying(11, taker)
+    world.settle()
+    assert world.condition()[1] == world.condition(name="all")[1] == "UpToDate"
+
+
+def test_a_policy_that_is_as_specific_takes_over_as_it_says() -> None:
+    """As when a namespace gets the label of another stage."""
+    names_of = {"namespaces": {"names": ["default"]}}
+    world = World([policy("apply", {**names_of, "stage": "Apply"}, "")], list(map(workload, names(12))))
+    world.settle()
+    world.policies.append(policy("recommend", names_of, ""))
+    world.replace(policy("apply", {"namespaces": {"names": ["other"]}, "stage": "Apply"}, ""))
+    world.settle()
+    assert set(world.modes().values()) == {"Recommend"}
+
+
+def test_an_hpa_that_acts_is_reason_enough_to_stop() -> None:
+    world = applying(12, {})
+    world.settle()
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w000"}
+    acting = {"scaleTargetRef": reference, "maxReplicas": 2}
+    world.hpas = [build.decoded(Hpa, {"metadata": {"name": "h", "namespace": "default"}, "spec": acting})]
+    world.settle()
+    assert world.modes()["default/w000"] == "Recommend"
+    assert world.modes()["default/w001"] == "Apply"
+
+
+def test_hvpas_that_stay_do_so_until_the_policy_changes_also_if_they_become_fewer() -> None:
+    world = world_of("kept", others=11)
+    select_kept(world)
+    world.settle()
+    del world.workloads[-1]  # its Hvpa goes, and 10 are left
+    assert deleted(world.settle(later(days=2))) == ["w010"]
+    assert world.condition()[1] == "RemovalHeld"
+    assert world.condition()[2].endswith("or set rollout.maxRemovals to 11 to remove them")
+    world.replace(policy(spec={**ONLY_KEPT, "rollout": {"maxRemovals": 11}}, metadata={"generation": 2}))
+    assert deleted(world.settle()) == names(10)
+
+
+def test_a_workload_that_a_wrong_selector_selects_by_chance_confirms_nothing() -> None:
+    world = world_of(others=3)
+    select_kept(world)
+    world.settle()
+    world.workloads.append(workload("new", labels={"keep": "yes"}))
+    assert deleted(world.settle()) == []
+    assert world.condition()[2].startswith(
+        "3 Hvpas stay although this policy no longer selects their workloads, since"
+    )
+
+
 def test_an_edited_hvpa_counts_as_any_other() -> None:
     world = world_of("kept", others=11)
     world.edit("w000", {"spec": {"mode": "Apply"}})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from builders import build
 from builders.build import NOW, at
@@ -130,6 +131,8 @@ class World:
         counted = dict(self.removed)
         for change in made.changes:
             key = (change.namespace, change.name)
+            if change.removed_by is not None:
+                self.removed[change.removed_by] = self.removed.get(change.removed_by, 0) + 1
             self.version += 1
             stamps = {"resourceVersion": str(self.version), "uid": f"uid-{self.version}", "generation": 1}
             if change.action == "create":
@@ -141,9 +144,6 @@ class World:
             if change.action == "delete":
                 assert (change.uid, change.resource_version) == (present["uid"], present["resourceVersion"])
                 del self.hvpas[key]
-                if change.counts:
-                    assert change.policy is not None
-                    self.removed[change.policy] = self.removed.get(change.policy, 0) + 1
                 continue
             known = change.body["metadata"]
             assert (known["uid"], known["resourceVersion"]) == (present["uid"], present["resourceVersion"])
@@ -182,12 +182,13 @@ class World:
         self.hvpas[namespace, name] = {"metadata": metadata, "spec": {"targetRef": reference}}
 
     def replace(self, changed: PolicyObject) -> None:
-        """Somebody changes a policy; its status stays."""
-        status = next(each.status for each in self.policies if each.key == changed.key)
+        """Somebody changes a policy; its status stays, and its generation grows."""
+        old = next(each for each in self.policies if each.key == changed.key)
+        metadata = structs.replace(changed.metadata, generation=old.metadata.generation + 1)
         others = [each for each in self.policies if each.key != changed.key]
         self.policies = [
             *others,
-            PolicyObject(changed.kind, changed.metadata, changed.spec, changed.problems, status),
+            PolicyObject(changed.kind, metadata, changed.spec, changed.problems, old.status),
         ]
 
     def condition(self, kind: str = "Ready", name: str = "team") -> tuple[str, str, str]:
