@@ -183,7 +183,7 @@ async def _longest_gap(gaps: list[float]) -> None:
 
 async def longest_blocks(workloads: int) -> dict[str, float]:
     """Return the longest time, in milliseconds, for which a plan for all workloads blocks the event loop: at once, and
-    in slices. After each change of the policy, all Hvpas differ from what it requires."""
+    in slices. After each change of the policy, all Hvpas must change."""
     local, clock, aside = LocalCluster((ALL_NAMESPACES,), lambda key: None), SystemClock(), Aside()
     writer, gaps = _Accepts(local), list[float]()
     keeper = PolicyKeeper(

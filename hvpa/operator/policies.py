@@ -68,7 +68,7 @@ class _Snapshot(NamedTuple):
 
 
 class Process(NamedTuple):
-    """What the work for policies uses of its process."""
+    """The parts of the process that the work for policies uses."""
 
     clock: TimeSource
     serves: Callable[[], bool]

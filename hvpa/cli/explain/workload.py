@@ -1,4 +1,4 @@
-"""`hvpa explain KIND/NAME`: what policies do with a workload."""
+"""`hvpa explain KIND/NAME`: why policies make an Hvpa for a workload, or why not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: Final = {
 
 
 def explain_workload(args: argparse.Namespace) -> str:
-    """Returns what policies do with the workload `args.name`. Raises CommandError."""
+    """Returns why policies make an Hvpa for the workload `args.name`, or why not. Raises CommandError."""
     given, _, name = args.name.partition("/")
     kind = KINDS.get(given.lower())
     if kind is None or not name or "/" in name:

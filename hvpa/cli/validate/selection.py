@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,7 @@ from hvpa.cli.input.operator import DEFAULT_LEASE
 from hvpa.cli.validate.inputs import InputFinding
 from hvpa.core.policies.model import PolicyInput, PresentHvpa, Target
 from hvpa.core.policies.plan import plan
+from hvpa.core.policies.selecting import selects_namespace
 from hvpa.kube.clock import SystemClock
 
 SELECTABLE: Final = ("Deployment", "StatefulSet", "DaemonSet")
@@ -68,7 +69,11 @@ def selections(
         )
         if needs_labels and unknown:
             reason += f"; the files lack the labels of the namespaces {text.names(sorted(unknown))}"
-        is_odd = not status.selected and not (needs_labels and unknown)
+        is_lost = any(each.type == "Conflict" and each.status == "True" for each in status.conditions)
+        places = {each.metadata.namespace for each in workloads}
+        is_odd = (
+            not status.selected and not is_lost and any(_covers(policy, labels, place) for place in places)
+        )
         severity = "warning" if is_odd else "note"
         findings.append(
             InputFinding(severity, document.file, document.line(), reason, "", document.title)  # type: ignore[arg-type]
@@ -76,8 +81,15 @@ def selections(
     return findings
 
 
+def _covers(policy: PolicyObject, labels: Mapping[str, Mapping[str, str]], namespace: str) -> bool:
+    """Whether a policy is about workloads of a namespace."""
+    if isinstance(policy.spec, ClusterHvpaPolicySpec):
+        return selects_namespace(policy.spec, namespace, labels.get(namespace, {}), DEFAULT_LEASE.namespace)
+    return policy.metadata.namespace == namespace
+
+
 def _reason(status: PolicyStatus, made: Sequence[str], total: int) -> str:
-    """Returns how many workloads of the files a policy selects, and what becomes of them."""
+    """Returns how many workloads of the files a policy selects, and how many get an Hvpa."""
     if not status.selected:
         reason = f"selects none of the {total} workloads in the files"
     else:

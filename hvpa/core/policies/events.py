@@ -1,4 +1,4 @@
-"""Events of a policy: what was written for it, and changes of its condition Ready that a person should know of."""
+"""Events of a policy: its writes, and changes of its condition Ready that a person should know of."""
 
 from __future__ import annotations
 

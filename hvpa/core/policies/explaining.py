@@ -1,4 +1,4 @@
-"""Why a workload has the Hvpa that it has: what each policy does with it."""
+"""Why a workload has its Hvpa, or none: how each policy treats it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hvpa.core.policies.selecting import rank, why_not_namespace, why_not_worklo
 
 
 def explained(world: PolicyInput, workload: Workload) -> list[str]:
-    """Returns what each policy does with a workload, most specific first, and what follows for its Hvpa."""
+    """Returns how each policy treats a workload, most specific first, and its Hvpa or why it has none."""
     lines: list[str] = []
     chosen: PolicyObject | None = None
     for policy in sorted(world.policies, key=_turn):

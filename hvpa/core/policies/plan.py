@@ -166,7 +166,7 @@ class _Planner:
         return PolicyPlan(tuple(self._changes), statuses, self._is_rolling, edited, self._wait)
 
     def _index(self) -> Iterator[None]:
-        """Sorts Hvpas, HPAs and VPAs by what they are looked up by."""
+        """Indexes Hvpas, HPAs and VPAs."""
         for hvpa in self._world.hvpas:
             yield
             self._by_target[hvpa.target].append(hvpa)

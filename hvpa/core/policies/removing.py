@@ -40,8 +40,8 @@ def removal_window(policy: PolicyObject, uncounted: int, now: dt.datetime) -> Wi
 
 
 def noted(recommenders: Iterable[Hpa | Vpa], before: str | None) -> str | None:
-    """Returns the note of the HPAs and VPAs that an Hvpa may adopt, with what the note had before; None if it is
-    empty."""
+    """Returns the note of the HPAs and VPAs that an Hvpa may adopt, with the entries of the note before; None if it
+    is empty."""
     note = _read_note(before)
     for recommender in recommenders:
         if recommender.metadata.controller() is None:

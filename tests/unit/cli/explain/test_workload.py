@@ -1,4 +1,4 @@
-"""`hvpa explain KIND/NAME` with a server: what it reads, and what it does without a right."""
+"""`hvpa explain KIND/NAME` with a server: the objects that it reads, and missing rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy's Events say, and that they are few."""
+"""The texts of a policy's Events, and that they are few."""
 
 from __future__ import annotations
 

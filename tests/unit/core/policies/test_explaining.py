@@ -1,4 +1,4 @@
-"""What policies do with a workload, in words."""
+"""How policies treat a workload, in words."""
 
 from __future__ import annotations
 
