@@ -6,6 +6,8 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.policy.resource import SPECS
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli import laboratory
 from hvpa.cli.arguments import (
@@ -25,6 +27,7 @@ from hvpa.cli.input.gather import Gathered, gather, invalid
 from hvpa.cli.output import refuse_unwritable, write_drawing
 from hvpa.core import Decision, decide, observe
 from hvpa.core.model import Objects, Observation
+from hvpa.core.policies.model import FROM_POLICY
 from hvpa.kube.clock import SystemClock
 from hvpa.reconcile.ports import Key
 
@@ -79,9 +82,20 @@ def main(args: argparse.Namespace) -> int:
         print(to_json(observation, decision, applied, state))
     else:
         silence = "" if operator is None else operator.text(SystemClock().now())
-        notes = [silence, *gathered.notes] if silence else gathered.notes
+        notes = [*filter(None, (silence, _from_policy(hvpa))), *gathered.notes]
         print(to_text(observation, decision, notes, applied))
     return DONE
+
+
+def _from_policy(hvpa: HvpaObject) -> str:
+    """The policy that makes an Hvpa; empty if none does."""
+    owner, spec = hvpa.metadata.controller(), hvpa.spec
+    if owner is None or owner.kind not in SPECS or spec is None or FROM_POLICY not in hvpa.metadata.labels:
+        return ""
+    workload = f"{spec.target_ref.kind.lower()}/{spec.target_ref.name}"
+    return (
+        f"{owner.kind} {owner.name} makes this Hvpa, so change the policy; hvpa explain {workload} shows why"
+    )
 
 
 def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]:

@@ -16,7 +16,6 @@ from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values import text
 from hvpa.cli.input.files import Document
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE
-from hvpa.cli.input.operator import DEFAULT_LEASE
 from hvpa.cli.validate.inputs import InputFinding
 from hvpa.core.policies.model import PolicyInput, PresentHvpa, Target
 from hvpa.core.policies.plan import plan
@@ -25,6 +24,8 @@ from hvpa.kube.clock import SystemClock
 
 SELECTABLE: Final = ("Deployment", "StatefulSet", "DaemonSet")
 """Kinds of workloads that policies can select."""
+OPERATOR: Final = "hvpa-system"
+"""The operator's namespace as config/ and the chart have it. (`hvpa.cli.input.operator` would load the client.)"""
 
 
 def selections(
@@ -51,7 +52,7 @@ def selections(
         workloads,
         kinds,
         present,
-        operator_namespace=DEFAULT_LEASE.namespace,
+        operator_namespace=OPERATOR,
     )
     made = plan(world, SystemClock().now())
     names: dict[PolicyKey, list[str]] = {}
@@ -84,7 +85,7 @@ def selections(
 def _covers(policy: PolicyObject, labels: Mapping[str, Mapping[str, str]], namespace: str) -> bool:
     """Whether a policy is about workloads of a namespace."""
     if isinstance(policy.spec, ClusterHvpaPolicySpec):
-        return selects_namespace(policy.spec, namespace, labels.get(namespace, {}), DEFAULT_LEASE.namespace)
+        return selects_namespace(policy.spec, namespace, labels.get(namespace, {}), OPERATOR)
     return policy.metadata.namespace == namespace
 
 

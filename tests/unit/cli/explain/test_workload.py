@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from tests.unit.cli.api_server import Api
-from tests.unit.cli.resizing import deployment
-from tests.unit.cli.support import Doc, Shell
+from tests.unit.cli.resizing import deployment, hvpa, vpa
+from tests.unit.cli.support import NOW, Doc, Shell
 
 TEMPLATE = {"template": {"vpa": {"deploy": True}}}
 
@@ -32,6 +33,27 @@ def test_the_policies_of_the_namespace_and_of_the_cluster_count(
         "- ClusterHvpaPolicy all: selects it, too, but HvpaPolicy default/team is more specific",
         "- HvpaPolicy default/team makes its Hvpa next",
     ]
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_an_hvpa_that_a_policy_makes_names_it_unless_somebody_took_it_over(shell: Shell, label: bool) -> None:
+    made = hvpa()
+    owner = {
+        "apiVersion": TEAM["apiVersion"],
+        "kind": "HvpaPolicy",
+        "name": "team",
+        "uid": "p",
+        "controller": True,
+    }
+    labels = {"hvpa.autoscaling.k8s.io/from-policy": "team"} if label else {}
+    made["metadata"] |= {"ownerReferences": [owner], "labels": labels}
+    ran = shell.run(
+        "explain", "-f", shell.file(yaml.safe_dump_all([made, deployment(2), vpa()])), "--now", NOW
+    )
+    note = (
+        "Note: HvpaPolicy team makes this Hvpa, so change the policy; hvpa explain deployment/web shows why"
+    )
+    assert (note in ran.out.splitlines()) is label
 
 
 def test_what_may_not_be_read_is_said(shell: Shell, api: Api, kubeconfig: str) -> None:

@@ -52,6 +52,11 @@ def test_writes_of_the_same_kind_are_a_single_event() -> None:
     assert (first.involved.kind, first.involved.uid) == ("HvpaPolicy", "uid-HvpaPolicy-default-team")
 
 
+def test_without_a_write_of_a_kind_there_is_no_event_of_it() -> None:
+    (event,) = of_changes(policy(), [change("patch", "a")])
+    assert event.reason == "HvpasChanged"
+
+
 @given(
     st.lists(
         st.builds(

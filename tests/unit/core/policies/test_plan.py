@@ -619,7 +619,7 @@ def policies(draw: st.DrawFn) -> Any:
             "names": draw(st.just([]) | st.lists(names, max_size=2)),
             "exclude": {"names": draw(st.lists(names, max_size=1)), "selector": draw(selectors)},
         },
-        "rollout": {"maxConcurrent": draw(st.integers(1, 2))},
+        "rollout": {"maxConcurrent": draw(st.integers(1, 2)), "maxRemovals": draw(st.integers(0, 4))},
         "template": draw(st.sampled_from([TEMPLATE, {"vpa": {"deploy": True}}])),
     }
     if not namespace:

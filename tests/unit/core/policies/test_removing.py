@@ -429,6 +429,30 @@ def test_a_note_that_names_another_target_does_not_move_an_hpa() -> None:
     assert build.merged(json.loads(bytes(world.hpas[0].raw_spec)), hpa.body["spec"]) == HPA_SPEC
 
 
+@pytest.mark.parametrize(
+    "note", ["", "no JSON", "[]", "{}", '{"HorizontalPodAutoscaler/by-hand": 1}', 20_000 * "["]
+)
+def test_without_a_usable_note_nothing_is_returned(note: str) -> None:
+    world = after_adoption()
+    world.edit("web", {"metadata": {"annotations": {ADOPTED: note}}})
+    world.hpas.append(
+        build.decoded(Hpa, {"metadata": {"name": "free", "namespace": "default"}, "spec": HPA_SPEC})
+    )
+    world.workloads = world.workloads[1:]
+    (delete,) = world.step().changes
+    assert (delete.name, delete.returns) == ("web", ())
+
+
+def test_only_adopted_objects_are_returned() -> None:
+    world = after_adoption()
+    world.hpas.append(
+        build.decoded(Hpa, {"metadata": {"name": "free", "namespace": "default"}, "spec": HPA_SPEC})
+    )
+    world.workloads = world.workloads[1:]
+    (delete,) = world.step().changes
+    assert [each.name for each in delete.returns] == ["by-hand", "by-hand"]
+
+
 @given(st.text() | anything.map(json.dumps))
 def test_whatever_the_note_says_the_hvpa_is_removed(note: str) -> None:
     world = after_adoption()
