@@ -232,6 +232,37 @@ async def test_removals_are_counted_once_they_are_done_and_no_more_than_allowed_
         assert set(kept.writer.documents) == {"d"}
 
 
+async def test_a_restarted_operator_finishes_a_removal_and_begins_no_other() -> None:
+    kept = Kept()
+    kept.local.store(HVPA_POLICIES).put(stored(policy()))
+    names = [f"w{number:02}" for number in range(31)]
+    for name in names:
+        kept.local.workloads["Deployment"].put(workload(name))
+    write, dies = kept.writer.write, asyncio.Event()
+
+    async def until_it_dies(change: PolicyChange) -> None:
+        if len(kept.writer.documents) <= 26:
+            dies.set()
+            await asyncio.Event().wait()
+        await write(change)
+
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons()[-1:] == ["UpToDate"])
+        kept.writer.write = until_it_dies  # type: ignore[method-assign]
+        exclude(kept, *names[:10], most=10)
+        await dies.wait()
+    assert len(kept.writer.documents) == 26
+    kept.writer.write = write  # type: ignore[method-assign]
+    restarted = PolicyKeeper(kept.local, kept.keeper._watches, kept.keeper._writer, kept.keeper._process)
+    async with background(restarted.run()):
+        kept.local.policies.changed.set()
+        await until(lambda: kept.writer.statuses[-1].removed == 5)
+        assert set(kept.writer.documents) == set(names[10:])
+        exclude(kept, *names[:20], most=10)
+        await until(lambda: kept.reasons()[-1] == "RemovalHeld")
+        assert set(kept.writer.documents) == set(names[10:])
+
+
 async def test_what_is_done_for_a_policy_and_what_needs_a_person_are_events() -> None:
     async with keeping(policy()) as kept:
         for name in "abcd":
