@@ -231,6 +231,7 @@ def test_hvpas_that_stay_do_so_until_the_policy_changes_also_if_they_become_fewe
     assert deleted(world.settle(later(days=2))) == ["w010"]
     assert world.condition()[1] == "RemovalHeld"
     assert world.condition()[2].endswith("or set rollout.maxRemovals to 11 to remove them")
+    assert world.plan(later(days=2)).wait is None
     world.replace(policy(spec={**ONLY_KEPT, "rollout": {"maxRemovals": 11}}, metadata={"generation": 2}))
     assert deleted(world.settle()) == names(10)
 
