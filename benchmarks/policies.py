@@ -9,23 +9,47 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
+import logging
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any, cast
 
 import msgspec
+import structlog
 
 from benchmarks.scale import audit
 from benchmarks.scale.environment import Environment, environment
 from benchmarks.scale.http import MERGE, Client, each
 from benchmarks.scale.objects import HVPAS, Item, Writer, encode, make_items
+from hvpa.api.policy.resource import PolicyObject
+from hvpa.api.policy.status import PolicyStatus
+from hvpa.core.policies.model import PolicyChange
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.reflector import WatchState
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.cache.watches import Watches
+from hvpa.kube.client.limits import Limiter
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.clock import SystemClock
+from hvpa.kube.objects.resources import CLUSTER_POLICIES, DEPLOYMENTS, NAMESPACES, ApiResource
+from hvpa.kube.objects.resources import HVPAS as HVPA
+from hvpa.kube.policies import PolicyWriter
+from hvpa.operator import policies
+from hvpa.operator.garbage import look_after
+from hvpa.operator.policies import SLICE, PolicyKeeper, Process
+from hvpa.reconcile.aside import Aside
 from localcluster.client.api import Json
 from localcluster.operator.operator import install_policies
+from localcluster.workloads.bare_manifests import deployment, merged
 
 CREATION_GOAL = 60.0
 """Highest number of seconds until all Hvpas exist, for 1,000 workloads."""
 MEMORY_GOAL = 1.05
 """Highest ratio of the operator's memory to that with the same Hvpas written by a client."""
+PLANNED = 10_000
+"""Workloads of the plan that is made in memory."""
 AT_REST = 30.0
 """Seconds during which writes at rest are counted."""
 AT_ONCE = 32
@@ -122,11 +146,90 @@ async def by_client(env: Environment, workloads: int) -> tuple[float, float]:
     return created, memory
 
 
+class _Accepts(PolicyWriter):
+    """Stands in for the API server: accepts each write, and puts created Hvpas into the local copy."""
+
+    def __init__(self, local: LocalCluster) -> None:
+        super().__init__(cast(Transport, None), local, Limiter(), lambda: True)
+        self.plans = 0
+        """Statuses written, of which each plan writes one."""
+
+    async def write(self, change: PolicyChange) -> None:
+        if change.action == "create":
+            metadata = {**change.body["metadata"], "uid": change.name, "resourceVersion": "1"}
+            self._local.hvpas.put(HVPA.decode(encode({**change.body, "metadata": metadata})))
+
+    async def write_status(self, policy: PolicyObject, status: PolicyStatus) -> None:
+        self.plans += 1
+
+
+class _Synced(Watches):
+    """Stands in for the watches: all is listed."""
+
+    def __init__(self) -> None:
+        pass
+
+    def states(self, resource: ApiResource[Any]) -> set[WatchState]:
+        return {"synced"}
+
+
+async def _longest_gap(gaps: list[float]) -> None:
+    """Note how long others block the event loop."""
+    while True:
+        began = time.perf_counter()
+        await asyncio.sleep(0)
+        gaps.append(time.perf_counter() - began)
+
+
+async def longest_blocks(workloads: int) -> dict[str, float]:
+    """Return the longest time, in milliseconds, for which a plan for all workloads blocks the event loop: at once, and
+    in slices. After each change of the policy, all Hvpas must change."""
+    local, clock, aside = LocalCluster((ALL_NAMESPACES,), lambda key: None), SystemClock(), Aside()
+    writer, gaps = _Accepts(local), list[float]()
+    keeper = PolicyKeeper(
+        local, _Synced(), writer, Process(clock, lambda: True, "hvpa-system", aside, lambda meta, event: None)
+    )
+    for item in make_items(workloads):
+        local.workloads["Deployment"].put(DEPLOYMENTS.decode(encode(deployment(item.name, item.namespace))))
+    for namespace in {item.namespace for item in make_items(workloads)}:
+        metadata = {"name": namespace, "resourceVersion": "1"}
+        local.policies.namespaces.put(NAMESPACES.decode(encode({"metadata": metadata})))
+    found: dict[str, float] = {}
+    work = (look_after(), keeper.run(), _longest_gap(gaps))
+    tasks = [asyncio.create_task(each) for each in work]
+    for generation, (name, slice_s) in enumerate(
+        (("creation", SLICE), ("at once", LIMIT), ("in slices", SLICE)), start=1
+    ):
+        patch = {"hpa": {"template": {"spec": {"maxReplicas": 10 + generation}}}}
+        spec = {"template": merged(TEMPLATE, patch), "namespaces": {"all": True}}
+        version = {"uid": NAME, "resourceVersion": str(generation), "generation": generation}
+        planned, policies.SLICE = writer.plans, slice_s  # type: ignore[misc]
+        gc.collect()
+        await asyncio.sleep(0.1)
+        gaps.clear()
+        made = {"metadata": {"name": NAME, **version}, "spec": spec, "status": {}}
+        local.policies.cluster_policies.put(CLUSTER_POLICIES.decode(encode(made)))
+        while writer.plans == planned or len(local.hvpas) < workloads:
+            await asyncio.sleep(0.1)
+        found[name] = 1000 * max(gaps)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    aside.close()
+    return found
+
+
 def main(options: list[str] | None = None) -> int:
     """Run the benchmark; 0 if every goal was met."""
     parser = argparse.ArgumentParser(prog="benchmarks policies", description="the Hvpas of a policy")
     parser.add_argument("--workloads", type=int, default=1000, help="workloads of the policy")
     args = parser.parse_args(options)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    blocks = asyncio.run(longest_blocks(PLANNED))
+    print(
+        f"a plan for {PLANNED:,} workloads that all change blocks the event loop for up to "
+        f"{blocks['in slices']:.0f} ms, at once {blocks['at once']:.0f} ms"
+    )
     with environment("none", ("--policies",)) as env:
         install_policies(env.plane)
         created, changed, writes, memory = asyncio.run(by_policy(env, args.workloads))

@@ -196,6 +196,7 @@ def _metrics() -> Iterator[Shown]:
     metrics.watch_limits(lambda: 0, lambda: 0)
     metrics.watch_shards(lambda: 0, 1)
     metrics.watch_kubelets(lambda: 0, lambda: 0)
+    metrics.watch_policies(dict)
     metrics.watch_caches(dict)
     yield from _registered(metrics.registry)
     # The others are rendered as text from decisions: here of one Hvpa, whose write failed.

@@ -1,5 +1,5 @@
-"""Kubernetes Events on Hvpas and their workloads: written in the background, repetitions counted, their number
-limited."""
+"""Kubernetes Events on Hvpas, their workloads and policies: written in the background, repetitions counted, their
+number limited."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ class EventRecorder:
         known = self._written.get(identity)
         if known is not None and now - known.last < SAME_WITHIN and await self._count(hvpa, known, now):
             return
-        name = f"{involved.name[:200].rstrip('-.')}.{unique}"
+        name, space = f"{involved.name[:200].rstrip('-.')}.{unique}", _namespace(hvpa)
         body = {
-            "metadata": {"name": name, "namespace": hvpa.namespace},
+            "metadata": {"name": name, "namespace": space},
             "involvedObject": {
                 "apiVersion": involved.api_version,
                 "kind": involved.kind,
@@ -135,7 +135,7 @@ class EventRecorder:
             "count": 1,
             "reportingComponent": COMPONENT,
         }
-        path = escaped_path("api", "v1", "namespaces", hvpa.namespace, "events")
+        path = escaped_path("api", "v1", "namespaces", space, "events")
         try:
             await self._transport.request("POST", path, body=Body(msgspec.json.encode(body)), verb="create")
         except ApiError as error:
@@ -149,7 +149,7 @@ class EventRecorder:
     async def _count(self, hvpa: Meta, known: _Written, now: dt.datetime) -> bool:
         """Raise the count of an Event; returns False if the Event does not exist any more."""
         body = msgspec.json.encode({"count": known.count + 1, "lastTimestamp": _seconds(now)})
-        path = escaped_path("api", "v1", "namespaces", hvpa.namespace, "events", known.name)
+        path = escaped_path("api", "v1", "namespaces", _namespace(hvpa), "events", known.name)
         try:
             await self._transport.request("PATCH", path, body=Body(body, MERGE_PATCH))
         except ApiError as error:
@@ -172,6 +172,11 @@ class EventRecorder:
         if len(self._due) > REMEMBERED:
             self._due.popitem(last=False)
         return True
+
+
+def _namespace(meta: Meta) -> str:
+    """The namespace of an object's Events: that of Kubernetes' choice for an object without a namespace."""
+    return meta.namespace or "default"
 
 
 def _involved_in(hvpa: Meta, event: Event) -> Involved:

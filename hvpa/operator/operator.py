@@ -36,7 +36,7 @@ from hvpa.kube.server.metrics import Metrics, MetricsPage
 from hvpa.kube.server.tls import Certificate
 from hvpa.kube.service_metrics import ServiceMetrics
 from hvpa.operator import garbage
-from hvpa.operator.policies import PolicyKeeper
+from hvpa.operator.policies import PolicyKeeper, Process
 from hvpa.operator.roles import QueueShare, role_of
 from hvpa.operator.settings import RunSettings
 from hvpa.reconcile.aside import Aside
@@ -106,7 +106,10 @@ class Operator:
         cluster.on_conflict = self._watches.conflicted
         writer = PolicyWriter(self._transport, self._local, limiter, lambda: self._role.may_write(0))
         serves = partial(self._role.serves, 0)
-        self._policies = PolicyKeeper(self._local, self._watches, writer, clock, serves, candidate.namespace)
+        self._aside = Aside()
+        process = Process(clock, serves, candidate.namespace, self._aside, self._recorder.record)
+        self.metrics.watch_policies(lambda: self._local.policies.statuses() if serves() else {})
+        self._policies = PolicyKeeper(self._local, self._watches, writer, process)
         token = KubeletToken(
             self._transport, candidate.namespace, settings.kubelet_account, asyncio.get_running_loop().time
         )
@@ -119,8 +122,7 @@ class Operator:
             self._transport, clock, self._share.changed, supervisor
         )
         self.metrics.watch_kubelets(lambda: self._signal.nodes, lambda: self._signal.silent)
-        queue, self._aside = WorkQueue(), Aside()
-        decisions = settings.decisions
+        queue, decisions = WorkQueue(), settings.decisions
         self._reconciler = Reconciler(cluster, clock, decisions, self.metrics, queue.postponed, self._aside)
         self._work = WorkLoop(
             queue, self._reconcile, self.metrics, settings.workers, limiter.permit, supervisor

@@ -177,6 +177,7 @@ def test_every_metric_is_in_the_table_and_no_other() -> None:
     metrics.watch_limits(lambda: 0, lambda: 0)
     metrics.watch_shards(lambda: 0, 1)
     metrics.watch_kubelets(lambda: 0, lambda: 0)
+    metrics.watch_policies(dict)
     metrics.watch_caches(dict)
     page = b"".join(metrics.pieces()).decode()
     names = set(re.findall(r"^# TYPE (hvpa_\w+)", page, re.MULTILINE))

@@ -17,6 +17,7 @@ from hvpa.api.schema.base import FieldError, Rule, SpecModel, dotted_path, fault
 from hvpa.api.schema.fields import (
     LIST_LENGTH,
     Bytes,
+    Count,
     Flag,
     Millicores,
     NamespaceName,
@@ -124,6 +125,10 @@ class Rollout(SpecModel):
     max_concurrent: PositiveCount = 10
     """How many workloads may change at the same time because of the policy. The next workload follows when the operator
     has decided with the new spec and, in modes Review and Apply, the workload's pods are as decided and available."""
+    max_removals: Count = 10
+    """How many Hvpas of workloads that the policy no longer selects may be removed within an hour. If there are more,
+    or if the policy selects no workload at all, none of them is removed: a mistake in a selector takes no Hvpas away.
+    Hvpas of workloads that are gone or opt out don't count."""
 
 
 class HvpaPolicySpec(SpecModel):

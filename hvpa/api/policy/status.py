@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hvpa.api.hvpa.status import StatusCondition
 from hvpa.api.schema.base import StatusModel
-from hvpa.api.schema.fields import Whole
+from hvpa.api.schema.fields import Timestamp, Whole
 
 
 class PolicyStatus(StatusModel):
@@ -25,6 +25,12 @@ class PolicyStatus(StatusModel):
     awaiting_adoption: Whole = 0
     """Selected workloads whose Hvpa stays in mode Recommend, because an HPA or VPA acts on them and they don't have the
     annotation hvpa.autoscaling.k8s.io/adopt."""
+    awaiting_removal: Whole = 0
+    """Hvpas of workloads that the policy no longer selects, and that it does not remove: see rollout.maxRemovals."""
+    removed: Whole = 0
+    """Hvpas that the policy removed since removedSince because it no longer selects their workloads."""
+    removed_since: Timestamp | None = None
+    """Start of the hour in which removals are counted."""
     conditions: tuple[StatusCondition, ...] = ()
     """Ready: whether all Hvpas are as the policy requires. Conflict: whether another policy selects some of the same
     workloads."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.policy.resource import SPECS
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli import laboratory
 from hvpa.cli.arguments import (
@@ -25,6 +27,7 @@ from hvpa.cli.input.gather import Gathered, gather, invalid
 from hvpa.cli.output import refuse_unwritable, write_drawing
 from hvpa.core import Decision, decide, observe
 from hvpa.core.model import Objects, Observation
+from hvpa.core.policies.model import FROM_POLICY
 from hvpa.kube.clock import SystemClock
 from hvpa.reconcile.ports import Key
 
@@ -32,10 +35,16 @@ if TYPE_CHECKING:
     from hvpa.cli.input.operator import OperatorState
 
 
+NAME: Final = (
+    "the Hvpa to read from the cluster; deployment/NAME, statefulset/NAME or daemonset/NAME: why policies make an Hvpa"
+    " for the workload, or why not"
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="the Hvpa to read from the cluster")
+    add("name", nargs="?", metavar="NAME", help=NAME)
     add_files(add, "Hvpa, workload, HPA, VPA and Pods", "the Hvpa's namespace")
     add_cluster(add)
     add_now(add, "the present")
@@ -51,6 +60,13 @@ def main(args: argparse.Namespace) -> int:
     if args.plot is not None:
         laboratory.require("--plot", "jinja2")
         refuse_unwritable("--plot", args.plot)
+    if "/" in (args.name or "") and not args.filename:
+        from hvpa.cli.explain.workload import (
+            explain_workload,
+        )  # the client takes longer to import than the rest
+
+        print(explain_workload(args))
+        return DONE
     gathered, operator = _gathered(args)
     hvpa = gathered.objects.hvpa
     if problems := invalid(hvpa):
@@ -66,9 +82,20 @@ def main(args: argparse.Namespace) -> int:
         print(to_json(observation, decision, applied, state))
     else:
         silence = "" if operator is None else operator.text(SystemClock().now())
-        notes = [silence, *gathered.notes] if silence else gathered.notes
+        notes = [*filter(None, (silence, _from_policy(hvpa))), *gathered.notes]
         print(to_text(observation, decision, notes, applied))
     return DONE
+
+
+def _from_policy(hvpa: HvpaObject) -> str:
+    """The policy that makes an Hvpa; empty if none does."""
+    owner, spec = hvpa.metadata.controller(), hvpa.spec
+    if owner is None or owner.kind not in SPECS or spec is None or FROM_POLICY not in hvpa.metadata.labels:
+        return ""
+    workload = f"{spec.target_ref.kind.lower()}/{spec.target_ref.name}"
+    return (
+        f"{owner.kind} {owner.name} makes this Hvpa, so change the policy; hvpa explain {workload} shows why"
+    )
 
 
 def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]:

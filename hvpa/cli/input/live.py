@@ -37,9 +37,11 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.clock import SystemClock
 from hvpa.kube.objects.resources import (
     CHECKPOINTS,
+    CLUSTER_WIDE,
     HPAS,
     HVPA_SIZES,
     HVPAS,
+    NAMESPACES,
     NODES,
     PODS,
     VPAS,
@@ -213,6 +215,20 @@ class Reader:
         self.local.set_custom(custom, workload)
         return workload
 
+    async def namespace_labels(self) -> Mapping[str, str] | None:
+        """The labels of the reader's namespace; None if the user may not read them."""
+        try:
+            response = await self.transport.request("GET", NAMESPACES.path(None, self.namespace))
+        except ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            return None
+        return NAMESPACES.decode(msgspec.Raw(response)).metadata.labels
+
+    async def workload(self, resource: ApiResource[Workload], name: str) -> Workload | None:
+        """The workload of this name in the reader's namespace; None if there is none."""
+        return await self._get(resource, name)
+
     async def _get(self, resource: ApiResource[Workload], name: str) -> Workload | None:
         try:
             response = await self.transport.request("GET", resource.path(self.namespace, name))
@@ -232,7 +248,7 @@ class Reader:
                 self._put(resource, item)
 
         try:
-            namespace = None if resource is NODES else self.namespace
+            namespace = None if resource in CLUSTER_WIDE else self.namespace
             await read_list(self.transport, resource.path(namespace), store_page, query)
         except ApiError as error:
             if error.status == 404:

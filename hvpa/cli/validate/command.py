@@ -22,6 +22,7 @@ from hvpa.cli.validate.inputs import (
     of_file,
 )
 from hvpa.cli.validate.object_set import ValidHvpa, review_set
+from hvpa.cli.validate.selection import selections
 from hvpa.core.policies.check import policy_problems
 from hvpa.core.spec.amounts import review_amounts
 from hvpa.core.spec.check import spec_problems
@@ -85,6 +86,7 @@ def _check(inputs: Inputs) -> tuple[int, int]:
         except FileError as error:
             findings.append(of_file(error))
     valid: list[ValidHvpa] = []
+    valid_policies: list[Document] = []
     for document in documents:
         if document.kind == _KUSTOMIZATION:
             findings.append(InputFinding("note", document.file, document.line(), LEFT_OUT))
@@ -92,6 +94,7 @@ def _check(inputs: Inputs) -> tuple[int, int]:
             policies += 1
             policy, faults = validate_policy(document.content)
             faults = faults if policy is None else policy_problems(policy)
+            valid_policies += [] if faults else [document]
             findings += [of_field(document, fault) for fault in faults]
         elif is_hvpa(document):
             count += 1
@@ -104,6 +107,7 @@ def _check(inputs: Inputs) -> tuple[int, int]:
         remarks = [*review(hvpa.spec), *review_ranges(hvpa.spec), *review_resizes(hvpa.spec)]
         remarks += [*review_amounts(hvpa.document.content["spec"]), *review_set(hvpa, valid, documents)]
         findings += [of_field(hvpa.document, remark) for remark in remarks]
+    findings += selections(documents, valid_policies, [hvpa.document for hvpa in valid])
     if not count and not policies and not inputs.count("error"):
         files = ", ".join("standard input" if name == STANDARD_INPUT else name for name in inputs.files)
         findings.append(InputFinding("error", files, None, "no Hvpa in it"))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 from hvpa.api.hvpa.resource import GROUP, HvpaObject
-from hvpa.api.objects.read_models import Hpa, Meta, Vpa, Workload
+from hvpa.api.objects.kinds import kind_key
+from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, Vpa, Workload
 from hvpa.api.policy.resource import SPECS, PolicyKey, PolicyObject
 from hvpa.api.policy.status import PolicyStatus
+from hvpa.core.model import OwnedKind
 
 PREFIX: Final = f"hvpa.{GROUP}"
 FROM_POLICY: Final = f"{PREFIX}/from-policy"
@@ -21,6 +24,8 @@ APPLIED_AT: Final = f"{PREFIX}/from-policy-at"
 """Annotation of such an Hvpa: when the policy last wrote it."""
 FIRST_SIZE: Final = f"{PREFIX}/from-policy-size"
 """Annotation of such an Hvpa: the requests of a pod, in millicores and bytes, when the Hvpa was created."""
+ADOPTED: Final = f"{PREFIX}/from-policy-adopted"
+"""Annotation of such an Hvpa: the HPAs and VPAs that it may adopt, with their specs before that."""
 OPT_OUT: Final = f"{PREFIX}/opt-out"
 """Annotation of a workload: no policy makes an Hvpa for it."""
 ADOPT: Final = f"{PREFIX}/adopt"
@@ -46,6 +51,26 @@ class Target(NamedTuple):
     name: str
 
 
+def target_of_workload(workload: Workload) -> Target:
+    """Returns the target that an Hvpa for this workload has."""
+    meta = workload.metadata
+    return Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
+
+
+def target_of(recommender: Hpa | Vpa) -> Target:
+    """Returns the target of an HPA or VPA."""
+    spec = recommender.spec
+    reference = spec.scale_target_ref if isinstance(spec, HpaSpecRead) else spec.target_ref
+    kind = kind_key(reference.api_version, reference.kind)
+    return Target(recommender.metadata.namespace, kind, reference.name)
+
+
+def acts(recommender: Hpa | Vpa) -> bool:
+    """Whether an HPA or VPA changes its target itself. (An HPA whose target is an Hvpa changes no workload.)"""
+    policy = recommender.spec.update_policy if isinstance(recommender, Vpa) else None
+    return policy is None or policy.update_mode != "Off"
+
+
 @dataclass(frozen=True)
 class PresentHvpa:
     """An Hvpa in the cluster."""
@@ -66,6 +91,11 @@ class PresentHvpa:
         """Whether this Hvpa has the mark. Whoever removes it takes the Hvpa over."""
         return FROM_POLICY in self.metadata.labels
 
+    @property
+    def is_of_others(self) -> bool:
+        """Whether somebody wrote this Hvpa, or took it over."""
+        return self.policy_uid is None or not self.is_marked
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
@@ -85,6 +115,16 @@ class PolicyInput:
     """Why the last write to an Hvpa failed, by namespace and name."""
     terminating: Collection[str] = ()
     """Namespaces that are being deleted, if namespaces are read."""
+    removed: Mapping[PolicyKey, int] = field(default_factory=dict)
+    """Writes that `rollout.maxRemovals` bounds, and that no status counts yet."""
+
+
+class Return(NamedTuple):
+    """A JSON merge patch that makes an adopted HPA or VPA as it was before."""
+
+    kind: OwnedKind
+    name: str
+    body: Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +137,12 @@ class PolicyChange:
     body: Document = field(default_factory=dict)
     uid: str = ""
     resource_version: str = ""
+    policy: PolicyKey | None = None
+    """The policy that this write is for; None to release an Hvpa."""
+    removed_by: PolicyKey | None = None
+    """The policy whose `rollout.maxRemovals` bounds this write; None for most."""
+    returns: tuple[Return, ...] = ()
+    """HPAs and VPAs to return before the deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +156,5 @@ class PolicyPlan:
     """Whether Hvpas wait for their turn."""
     edited: frozenset[tuple[str, str]] = frozenset()
     """Hvpas that are not updated because somebody changed their specs, by namespace and name."""
+    wait: dt.timedelta | None = None
+    """Time until removals that wait for the end of the hour may go on; None if none do."""

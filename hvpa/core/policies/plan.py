@@ -12,20 +12,22 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from functools import cached_property
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from hvpa.api.hvpa.resource import API_VERSION, KIND, parse_spec
 from hvpa.api.hvpa.spec import APPLYING, HvpaSpec, Mode
-from hvpa.api.objects.kinds import kind_key
-from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, OwnerReference, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, Meta, Vpa, Workload
 from hvpa.api.policy.resource import PolicyKey, PolicyObject
 from hvpa.api.policy.spec import ClusterHvpaPolicySpec, HvpaPolicySpec, merged, targeting
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.policies.model import (
+    ADOPTED,
     APPLIED,
     APPLIED_AT,
     FIRST_SIZE,
@@ -36,9 +38,13 @@ from hvpa.core.policies.model import (
     PolicyPlan,
     PresentHvpa,
     Target,
+    acts,
     may_adopt,
     opts_out,
+    target_of,
+    target_of_workload,
 )
+from hvpa.core.policies.removing import WINDOW, difference, noted, removal_window, returns, wire
 from hvpa.core.policies.report import Tally, status_of
 from hvpa.core.policies.selecting import (
     Size,
@@ -65,6 +71,8 @@ class _Claim(NamedTuple):
     spec: HvpaPolicySpec
     workload: Workload
     target: Target
+    selecting: Collection[PolicyKey]
+    """All policies that select the workload."""
 
 
 class _Update(NamedTuple):
@@ -74,10 +82,23 @@ class _Update(NamedTuple):
     hvpa: PresentHvpa
     applied: str
     """The spec that the policy requires, as in the annotation."""
+    removed_by: PolicyKey | None = None
+    """The policy that no longer selects the workload, if its `rollout.maxRemovals` bounds this update."""
 
 
 def plan(world: PolicyInput, now: dt.datetime) -> PolicyPlan:
     """Returns the next writes."""
+    steps = plan_in_steps(world, now)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: PolicyPlan = end.value
+            return made
+
+
+def plan_in_steps(world: PolicyInput, now: dt.datetime) -> Generator[None, None, PolicyPlan]:
+    """Returns the next writes, after many short steps, between which the caller may do something else."""
     return _Planner(world, now).plan()
 
 
@@ -103,17 +124,20 @@ class _Planner:
                 self._of_namespace[policy.metadata.namespace].append((policy, spec))
         self._owners = {policy.metadata.uid: policy for policy, _ in self._active}
         self._by_target: dict[Target, list[PresentHvpa]] = defaultdict(list)
-        for hvpa in world.hvpas:
-            self._by_target[hvpa.target].append(hvpa)
-        self._names = {(hvpa.metadata.namespace, hvpa.metadata.name) for hvpa in world.hvpas}
+        self._names: set[tuple[str, str]] = set()
         self._acting: dict[Target, list[Hpa | Vpa]] = defaultdict(list)
-        for recommender in _acting((*world.hpas, *world.vpas)):
-            self._acting[_target_of(recommender)].append(recommender)
         self._changes: list[PolicyChange] = []
         self._updates: dict[PolicyKey, list[_Update]] = defaultdict(list)
         self._up_to_date: dict[PolicyKey, list[tuple[_Claim, PresentHvpa]]] = defaultdict(list)
+        self._stopping: dict[PolicyKey, list[_Update]] = defaultdict(list)
+        """Hvpas that would stop scaling, by the policy that no longer selects their workloads."""
         self._is_rolling = False
         self._edited: list[tuple[str, str]] = []
+        self._windows = {
+            policy.key: removal_window(policy, world.removed.get(policy.key, 0), now)
+            for policy in world.policies
+        }
+        self._wait: dt.timedelta | None = None
         self._kept: set[Target] = set()
         """Workloads whose Hvpas must not be deleted."""
         self._written: dict[str, Document | None] = {}
@@ -122,22 +146,39 @@ class _Planner:
         """Whether these specs have mode Review or Apply, by their annotation."""
         self._texts: dict[tuple[PolicyKey, int | None, Mode], str] = {}
 
-    def plan(self) -> PolicyPlan:
+    def plan(self) -> Generator[None, None, PolicyPlan]:
+        yield from self._index()
         order = sorted(
             self._world.workloads, key=lambda each: (each.metadata.namespace, each.kind, each.metadata.name)
         )
         by_namespace: dict[str, list[tuple[PolicyObject, HvpaPolicySpec]]] = {}
         for workload in order:
+            yield
             namespace = workload.metadata.namespace
             if namespace not in by_namespace:
                 by_namespace[namespace] = self._policies_in(namespace)
             if by_namespace[namespace] and workload.metadata.deletion_timestamp is None:
                 self._place(workload, by_namespace[namespace])
-        self._remove_the_rest()
+        yield from self._remove_the_rest()
         for key in list(self._updates):
-            self._roll_out(key)
-        edited = frozenset(self._edited)
-        return PolicyPlan(tuple(self._changes), dict(self._statuses()), self._is_rolling, edited)
+            yield from self._roll_out(key)
+        edited, statuses = frozenset(self._edited), dict(self._statuses())
+        return PolicyPlan(tuple(self._changes), statuses, self._is_rolling, edited, self._wait)
+
+    def _index(self) -> Iterator[None]:
+        """Indexes Hvpas, HPAs and VPAs."""
+        for hvpa in self._world.hvpas:
+            yield
+            self._by_target[hvpa.target].append(hvpa)
+            self._names.add((hvpa.metadata.namespace, hvpa.metadata.name))
+        for recommender in self._recommenders():
+            yield
+            if acts(recommender):
+                self._acting[target_of(recommender)].append(recommender)
+
+    def _recommenders(self) -> Iterator[Hpa | Vpa]:
+        yield from self._world.hpas
+        yield from self._world.vpas
 
     def _policies_in(self, namespace: str) -> list[tuple[PolicyObject, HvpaPolicySpec]]:
         """Returns the policies for workloads of a namespace, most specific first."""
@@ -160,15 +201,15 @@ class _Planner:
             self._tallies[other.key].lost[policy.key] += 1
         tally = self._tallies[policy.key]
         tally.selected += 1
-        target = Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
+        target = target_of_workload(workload)
         present = self._by_target.get(target, ())
         if opts_out(meta):
             tally.opted_out += 1
-        elif any(_is_of_others(hvpa) for hvpa in present):
+        elif any(hvpa.is_of_others for hvpa in present):
             tally.written_by_others += 1
         else:
             self._kept.add(target)
-            self._make(_Claim(policy, spec, workload, target), present)
+            self._make(_Claim(policy, spec, workload, target, {each.key for each, _ in chosen}), present)
 
     def _make(self, claim: _Claim, present: Sequence[PresentHvpa]) -> None:
         tally = self._tallies[claim.policy.key]
@@ -190,8 +231,22 @@ class _Planner:
         if is_ours and hvpa.metadata.annotations.get(APPLIED) == applied:
             tally.up_to_date += 1
             self._up_to_date[claim.policy.key].append((claim, hvpa))
+            return
+        update = _Update(claim, hvpa, applied)
+        owner = self._owners[hvpa.policy_uid]
+        if self._stops(update, owner):
+            self._stopping[owner.key].append(update)
         else:
-            self._updates[claim.policy.key].append(_Update(claim, hvpa, applied))
+            self._updates[claim.policy.key].append(update)
+
+    def _stops(self, update: _Update, owner: PolicyObject) -> bool:
+        """Whether an Hvpa would stop scaling because its policy no longer selects the workload, so that a less specific
+        policy takes it over in mode Recommend. `rollout.maxRemovals` of its policy bounds that."""
+        claim = update.claim
+        if owner.key in claim.selecting or owner.spec is None or claim.spec.stage != "Recommend":
+            return False
+        is_less_specific = rank(claim.policy, claim.spec)[:3] > rank(owner, owner.spec)[:3]
+        return is_less_specific and self._applies(update.hvpa) and not self._is_held(claim)
 
     def _mode(self, claim: _Claim) -> Mode:
         """Returns the mode of the workload's Hvpa: Recommend while an HPA or VPA acts that it may not adopt."""
@@ -217,7 +272,7 @@ class _Planner:
         applied = self._applied(claim, "Recommend", None)
         metadata = {"name": name, "namespace": namespace, **self._marks(claim, applied, size)}
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": _spec(claim, applied)}
-        self._changes.append(PolicyChange("create", namespace, name, body))
+        self._changes.append(PolicyChange("create", namespace, name, body, policy=claim.policy.key))
 
     def _marks(self, claim: _Claim, applied: str, size: Size) -> Document:
         """Returns labels, annotations and owner of the workload's Hvpa."""
@@ -255,14 +310,17 @@ class _Planner:
         """Returns selectors by which the Hvpa adopts the HPA and VPA that act, if the workload's owner wants that. The
         Hvpa keeps what it has adopted when the selectors are gone."""
         selectors: Document = {}
-        if may_adopt(claim.workload.metadata):
-            for recommender in sorted(
-                self._acting.get(claim.target, ()), key=lambda each: each.metadata.name
-            ):
-                if labels := recommender.metadata.labels:
-                    axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
-                    selectors[axis] = {"selector": {"matchLabels": labels}}
+        for recommender in self._adoptable(claim):
+            axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
+            selectors[axis] = {"selector": {"matchLabels": recommender.metadata.labels}}
         return selectors
+
+    def _adoptable(self, claim: _Claim) -> list[Hpa | Vpa]:
+        """Returns the HPAs and VPAs that act on a workload and that its Hvpa may adopt, by name."""
+        if not may_adopt(claim.workload.metadata):
+            return []
+        acting = [each for each in self._acting.get(claim.target, ()) if each.metadata.labels]
+        return sorted(acting, key=lambda each: each.metadata.name)
 
     # --- updates ------------------------------------------------------------------------------------------------------
     def _is_changing(self, claim: _Claim, hvpa: PresentHvpa) -> bool:
@@ -292,15 +350,22 @@ class _Planner:
             self._applying[applied] = str(_read_applied(hvpa).get("mode")) in APPLYING
         return self._applying[applied]
 
-    def _roll_out(self, key: PolicyKey) -> None:
+    def _roll_out(self, key: PolicyKey) -> Iterator[None]:
         """Updates as many Hvpas as may change at the same time. Workloads that still change because of the last update
         come first, and count. Those that lack pods anyway come last, so that they don't keep others waiting."""
         updates, tally = self._updates[key], self._tallies[key]
-        tally.waits_for = [
-            hvpa.metadata.name for claim, hvpa in self._up_to_date[key] if self._is_changing(claim, hvpa)
-        ]
+        for claim, hvpa in self._up_to_date[key]:
+            yield
+            if self._is_changing(claim, hvpa):
+                tally.waits_for.append(hvpa.metadata.name)
         room = updates[0].claim.spec.rollout.max_concurrent - len(tally.waits_for)
-        for update in sorted(updates, key=self._turn):
+        turns = []
+        for update in updates:
+            yield
+            turns.append((self._turn(update), update))
+        turns.sort(key=itemgetter(0))
+        for _, update in turns:
+            yield
             self._note_failure(update.claim.policy, update.claim.target.namespace, update.hvpa.metadata.name)
             if room > 0 and self._is_edited(update.hvpa):
                 tally.edited.append(_named(update.hvpa.metadata))
@@ -329,29 +394,88 @@ class _Planner:
     def _patch(self, update: _Update) -> PolicyChange:
         meta = update.hvpa.metadata
         size = read_size(meta.annotations.get(FIRST_SIZE)) or size_of(update.claim.workload)
+        marks = self._marks(update.claim, update.applied, size)
+        if adoptable := self._adoptable(update.claim):
+            marks["annotations"][ADOPTED] = noted(adoptable, meta.annotations.get(ADOPTED))
         body = {
-            "metadata": {
-                **self._marks(update.claim, update.applied, size),
-                "uid": meta.uid,
-                "resourceVersion": meta.resource_version,
-            },
-            "spec": _difference(_read_applied(update.hvpa), msgspec.json.decode(update.applied)),
+            "metadata": {**marks, "uid": meta.uid, "resourceVersion": meta.resource_version},
+            "spec": difference(_read_applied(update.hvpa), msgspec.json.decode(update.applied)),
         }
-        return PolicyChange("patch", meta.namespace, meta.name, body)
+        key = update.claim.policy.key
+        return PolicyChange(
+            "patch", meta.namespace, meta.name, body, policy=key, removed_by=update.removed_by
+        )
 
     # --- Hvpas that no policy wants -----------------------------------------------------------------------------------
-    def _remove_the_rest(self) -> None:
-        """Deletes the Hvpas that policies made for workloads that they no longer select, and releases the Hvpas whose
+    def _remove_the_rest(self) -> Iterator[None]:
+        """Deletes the Hvpas whose workloads are gone, opt out or have an Hvpa that somebody wrote, and the Hvpas of
+        workloads that no policy selects any more, as far as their policies may remove them. Releases the Hvpas whose
         mark somebody removed."""
+        unwanted: list[PresentHvpa] = []
         for hvpa in self._world.hvpas:
+            yield
             if hvpa.policy_uid is None or hvpa.metadata.deletion_timestamp is not None:
                 continue
             if not hvpa.is_marked:
                 self._release(hvpa)
             elif hvpa.target not in self._kept and hvpa.target.kind in self._world.listed_kinds:
+                unwanted.append(hvpa)
+        deselected: dict[PolicyKey, list[PresentHvpa]] = defaultdict(list)
+        workloads = self._workloads() if unwanted else {}
+        for hvpa in unwanted:
+            yield
+            owner, workload = self._owners.get(hvpa.policy_uid or ""), workloads.get(hvpa.target)
+            by_others = any(each.is_of_others for each in self._by_target[hvpa.target])
+            if owner is None or workload is None or opts_out(workload.metadata) or by_others:
                 self._delete([hvpa])
+            else:
+                deselected[owner.key].append(hvpa)
+        for policy, spec in self._active:
+            removed, stopping = deselected[policy.key], self._stopping[policy.key]
+            if removed or stopping:
+                self._remove_deselected(policy, spec.rollout.max_removals, removed, stopping)
 
-    def _delete(self, hvpas: Iterable[PresentHvpa]) -> None:
+    @cached_property
+    def _adopted(self) -> dict[str, list[Hpa | Vpa]]:
+        """HPAs and VPAs by the uid of their controller."""
+        found: dict[str, list[Hpa | Vpa]] = defaultdict(list)
+        for recommender in self._recommenders():
+            if (controller := recommender.metadata.controller()) is not None:
+                found[controller.uid].append(recommender)
+        return found
+
+    def _workloads(self) -> dict[Target, Workload]:
+        """Returns the workloads that are not being deleted."""
+        return {
+            target_of_workload(workload): workload
+            for workload in self._world.workloads
+            if workload.metadata.deletion_timestamp is None
+        }
+
+    def _remove_deselected(
+        self, policy: PolicyObject, limit: int, removed: Sequence[PresentHvpa], stopping: Sequence[_Update]
+    ) -> None:
+        """Deletes Hvpas of workloads that a policy no longer selects, and lets others take over those that stop
+        scaling; none if these are more than it may remove now, or if it selects no workload at all. Those that it does
+        not remove stay until it changes, also if they become fewer."""
+        key, count = policy.key, len(removed) + len(stopping)
+        tally, window, before = self._tallies[key], self._windows[key], policy.status
+        is_same = before.observed_generation == policy.metadata.generation
+        is_held = bool(is_same and before.awaiting_removal and not before.removed)
+        if tally.selected and not is_held and count <= limit - window.removed:
+            self._delete(removed, key)
+            for update in stopping:
+                self._updates[update.claim.policy.key].append(update._replace(removed_by=key))
+            return
+        tally.held, tally.limit = count, limit
+        tally.generated += count
+        for update in stopping:
+            self._tallies[update.claim.policy.key].left += 1
+        if tally.selected and window.removed and count <= limit:
+            left = window.since + WINDOW - self._now
+            self._wait = left if self._wait is None else min(self._wait, left)
+
+    def _delete(self, hvpas: Iterable[PresentHvpa], removed_by: PolicyKey | None = None) -> None:
         for hvpa in hvpas:
             meta = hvpa.metadata
             if (policy := self._owners.get(hvpa.policy_uid or "")) is not None:
@@ -363,18 +487,23 @@ class _Planner:
                         meta.name,
                         uid=meta.uid,
                         resource_version=meta.resource_version,
+                        policy=policy.key,
+                        removed_by=removed_by,
+                        returns=returns(hvpa, self._adopted.get(meta.uid, ()))
+                        if ADOPTED in meta.annotations
+                        else (),
                     )
                 )
 
     def _release(self, hvpa: PresentHvpa) -> None:
         """Removes the policy from the owners, so that the Hvpa outlives it."""
         meta = hvpa.metadata
-        others = [_wire(owner) for owner in meta.owner_references if owner.uid != hvpa.policy_uid]
+        others = [wire(owner) for owner in meta.owner_references if owner.uid != hvpa.policy_uid]
         metadata = {
             "uid": meta.uid,
             "resourceVersion": meta.resource_version,
             "ownerReferences": others or None,
-            "annotations": dict.fromkeys((APPLIED, APPLIED_AT, FIRST_SIZE)),
+            "annotations": dict.fromkeys((APPLIED, APPLIED_AT, FIRST_SIZE, ADOPTED)),
         }
         self._changes.append(PolicyChange("patch", meta.namespace, meta.name, {"metadata": metadata}))
 
@@ -388,33 +517,9 @@ class _Planner:
         for policy in self._world.policies:
             if policy.metadata.deletion_timestamp is None:
                 tally = self._tallies[policy.key] if policy.key in active else None
-                status = status_of(policy, tally, self._now)
+                status = status_of(policy, tally, self._windows[policy.key], self._now)
                 if status != policy.status:
                     yield policy.key, status
-
-
-def _is_of_others(hvpa: PresentHvpa) -> bool:
-    """Whether somebody wrote an Hvpa, or took it over."""
-    return hvpa.policy_uid is None or not hvpa.is_marked
-
-
-def _acting(recommenders: Iterable[Hpa | Vpa]) -> Iterator[Hpa | Vpa]:
-    """Yields the HPAs and VPAs that change their target themselves. (An HPA whose target is an Hvpa changes no
-    workload.)"""
-    for recommender in recommenders:
-        if isinstance(recommender, Vpa):
-            policy = recommender.spec.update_policy
-            if policy is not None and policy.update_mode == "Off":
-                continue
-        yield recommender
-
-
-def _target_of(recommender: Hpa | Vpa) -> Target:
-    spec = recommender.spec
-    reference = spec.scale_target_ref if isinstance(spec, HpaSpecRead) else spec.target_ref
-    return Target(
-        recommender.metadata.namespace, kind_key(reference.api_version, reference.kind), reference.name
-    )
 
 
 def _spec(claim: _Claim, applied: str) -> Document:
@@ -437,23 +542,5 @@ def _read_applied(hvpa: PresentHvpa) -> Document:
     return applied if isinstance(applied, dict) else {}
 
 
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Document:
-    """Returns the JSON merge patch from one document to another. Example: from `{a: 1, b: 2}` to `{b: 2, c: 3}` it is
-    `{a: null, c: 3}`."""
-    patch: Document = {key: None for key in before if key not in after}
-    for key, value in after.items():
-        old = before.get(key)
-        if isinstance(value, dict) and isinstance(old, dict):
-            if nested := _difference(old, value):
-                patch[key] = nested
-        elif key not in before or old != value:
-            patch[key] = value
-    return patch
-
-
 def _named(meta: Meta) -> str:
     return f"{meta.namespace}/{meta.name}"
-
-
-def _wire(owner: OwnerReference) -> Document:
-    return {"controller": False, **msgspec.to_builtins(owner)}

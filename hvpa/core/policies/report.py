@@ -11,6 +11,7 @@ from hvpa.api.hvpa.status import StatusCondition
 from hvpa.api.policy.resource import PolicyKey, PolicyObject
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values import text
+from hvpa.core.policies.removing import Window
 
 UP_TO_DATE: Final = "UpToDate"
 """All selected workloads have the Hvpa that the policy requires, or one that somebody wrote."""
@@ -23,12 +24,23 @@ NAME_TAKEN: Final = "NameTaken"
 """An Hvpa for another workload has the name."""
 EDITED: Final = "Edited"
 """Somebody changed Hvpas of this policy, so it does not update them."""
+REMOVAL_HELD: Final = "RemovalHeld"
+"""The policy no longer selects so many workloads that it leaves their Hvpas as they are."""
 ROLLING_OUT: Final = "RollingOut"
 """Hvpas are being created, or wait for their turn to change."""
 NOTHING_SELECTED: Final = "NothingSelected"
 """No workload belongs to this policy."""
 OVERLAPS: Final = "Overlaps"
 NO_OVERLAP: Final = "NoOverlap"
+
+
+PROBLEMS: Final = frozenset({INVALID_SPEC, NOT_PERMITTED, WRITE_FAILED, NAME_TAKEN, REMOVAL_HELD})
+"""Reasons that need a person. (Hvpas are edited on purpose, and a policy may select nothing yet.)"""
+
+
+def ready_of(status: PolicyStatus) -> StatusCondition | None:
+    """Returns the condition Ready; None if there is none yet."""
+    return next((condition for condition in status.conditions if condition.type == "Ready"), None)
 
 
 @dataclass(slots=True)
@@ -44,9 +56,13 @@ class Tally:
     missing: int = 0
     """Hvpas that are created now, or once their name is free."""
     left: int = 0
-    """Hvpas of another policy, which does nothing: it is invalid or being deleted."""
+    """Hvpas of another policy, which does nothing (it is invalid or being deleted), or may not stop so many."""
     waiting: int = 0
     """Hvpas that differ from what the policy requires."""
+    held: int = 0
+    """Hvpas of workloads that the policy no longer selects, and that stay."""
+    limit: int = 0
+    """How many of them may be removed within an hour."""
     waits_for: list[str] = field(default_factory=list)
     """Hvpas that were updated and have yet to settle."""
     edited: list[str] = field(default_factory=list)
@@ -58,7 +74,7 @@ class Tally:
     """Workloads that belong to a more specific policy."""
 
 
-def status_of(policy: PolicyObject, tally: Tally | None, now: dt.datetime) -> PolicyStatus:
+def status_of(policy: PolicyObject, tally: Tally | None, window: Window, now: dt.datetime) -> PolicyStatus:
     """Returns the next status; `tally` is None for a policy that does nothing, whose counts stay."""
     generation = max(0, policy.metadata.generation)
     if tally is None:
@@ -66,9 +82,10 @@ def status_of(policy: PolicyObject, tally: Tally | None, now: dt.datetime) -> Po
         counts = policy.status.model_dump(exclude={"observed_generation", "conditions"})
         conflict = False, NO_OVERLAP, "this policy selects nothing at present"
     else:
-        why = _ready(tally)
+        why = _ready(tally, window.removed)
         names = ("selected", "generated", "up_to_date", "written_by_others", "opted_out", "awaiting_adoption")
-        counts = {name: getattr(tally, name) for name in names}
+        counts = {name: getattr(tally, name) for name in names} | {"awaiting_removal": tally.held}
+        counts |= {"removed": window.removed, "removed_since": window.since if window.removed else None}
         conflict = _conflict(tally)
     conditions = [
         _condition(policy, kind, *each, now) for kind, each in (("Ready", why), ("Conflict", conflict))
@@ -82,16 +99,20 @@ def _why_inactive(policy: PolicyObject) -> tuple[bool, str, str]:
     return False, NOT_PERMITTED, "the operator may not read namespaces (config/hvpa-policy)"
 
 
-def _ready(tally: Tally) -> tuple[bool, str, str]:
+def _ready(tally: Tally, removed: int) -> tuple[bool, str, str]:
     """Returns the first of the reasons why the policy is not ready."""
     if tally.failures:
         return False, WRITE_FAILED, text.joined(tally.failures[: text.MOST_NAMES])
+    if tally.held:
+        return False, REMOVAL_HELD, _why_held(tally, removed)
     if tally.taken:
         return False, NAME_TAKEN, f"Hvpas for other workloads have the names for {text.names(tally.taken)}"
     if tally.missing:
         return False, ROLLING_OUT, f"{tally.missing} Hvpas are missing, and are created"
     if tally.left:
-        others = "workloads still have the Hvpa of another policy, which is invalid or being deleted"
+        others = (
+            "workloads still have the Hvpa of another policy, which is invalid, being deleted or RemovalHeld"
+        )
         return False, ROLLING_OUT, f"{tally.left} {others}"
     if tally.waiting:
         held = f"; waiting for {text.names(sorted(tally.waits_for))}" if tally.waits_for else ""
@@ -104,6 +125,19 @@ def _ready(tally: Tally) -> tuple[bool, str, str]:
         others = f"; {sum(tally.lost.values())} belong to more specific policies" if tally.lost else ""
         return False, NOTHING_SELECTED, f"no workload belongs to this policy{others}"
     return True, UP_TO_DATE, "all selected workloads have their Hvpa"
+
+
+def _why_held(tally: Tally, removed: int) -> str:
+    what = f"{tally.held} Hvpas stay although this policy no longer selects their workloads"
+    if not tally.selected:
+        how = "correct the selectors, or, to remove the Hvpas, let the workloads opt out or delete the policy"
+        return f"{what}, since it selects no workload at all; {how}"
+    why = f"since rollout.maxRemovals allows {tally.limit} removals within an hour"
+    why += f", and {removed} were made" if removed else ""
+    if removed and tally.held <= tally.limit:
+        return f"{what}, {why}; they are removed when the hour is over"
+    confirmed = max(tally.held + removed, tally.limit + 1)
+    return f"{what}, {why}; correct the selectors, or set rollout.maxRemovals to {confirmed} to remove them"
 
 
 def _conflict(tally: Tally) -> tuple[bool, str, str]:

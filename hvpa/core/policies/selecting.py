@@ -62,25 +62,47 @@ def selects_namespace(
     spec: ClusterHvpaPolicySpec, namespace: str, labels: Mapping[str, str], operator: str
 ) -> bool:
     """Whether a ClusterHvpaPolicy selects workloads of a namespace. `operator` is the operator's namespace."""
+    return not why_not_namespace(spec, namespace, labels, operator)
+
+
+def why_not_namespace(
+    spec: ClusterHvpaPolicySpec, namespace: str, labels: Mapping[str, str], operator: str
+) -> str:
+    """Returns why a ClusterHvpaPolicy does not select workloads of a namespace; empty if it does."""
     chosen = spec.namespaces
     if namespace in chosen.exclude:
-        return False
+        return "namespaces.exclude has its namespace"
     if namespace in chosen.names:
-        return True
-    return namespace not in (KUBE_SYSTEM, operator) and (chosen.all or chosen.selector.matches(labels))
+        return ""
+    if namespace in (KUBE_SYSTEM, operator):
+        return "namespaces.names does not have its namespace, as kube-system and the operator's namespace require"
+    if chosen.all or chosen.selector.matches(labels):
+        return ""
+    return "namespaces does not select its namespace"
 
 
 def selects_workload(spec: HvpaPolicySpec, workload: Workload, operator: str) -> bool:
-    """Whether a policy selects a workload of a selected namespace. In the operator's namespace, it selects only
-    workloads that it names, so that nobody scales the operator by mistake."""
+    """Whether a policy selects a workload of a selected namespace."""
+    return not why_not_workload(spec, workload, operator)
+
+
+def why_not_workload(spec: HvpaPolicySpec, workload: Workload, operator: str) -> str:
+    """Returns why a policy does not select a workload of a selected namespace; empty if it does. In the operator's
+    namespace, it selects only workloads that it names, so that nobody scales the operator by mistake."""
     chosen, meta = spec.workloads, workload.metadata
-    if workload.kind not in chosen.kinds or meta.name in chosen.exclude.names:
-        return False
+    if workload.kind not in chosen.kinds:
+        return "workloads.kinds does not have its kind"
+    if meta.name in chosen.exclude.names:
+        return "workloads.exclude.names has its name"
     if chosen.exclude.selector.matches(meta.labels):
-        return False
-    if (chosen.names or meta.namespace == operator) and meta.name not in chosen.names:
-        return False
-    return _matches_or_is_empty(chosen.selector, meta.labels)
+        return "workloads.exclude.selector matches its labels"
+    if chosen.names and meta.name not in chosen.names:
+        return "workloads.names does not have its name"
+    if meta.namespace == operator and not chosen.names:
+        return "workloads.names does not have its name, as the operator's namespace requires"
+    if not _matches_or_is_empty(chosen.selector, meta.labels):
+        return "workloads.selector does not match its labels"
+    return ""
 
 
 def case_of(spec: HvpaPolicySpec, workload: Workload, size: Size) -> int | None:

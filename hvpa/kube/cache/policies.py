@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from hvpa.api.objects.read_models import Hpa, Meta, Namespace, Vpa, Workload
-from hvpa.api.policy.resource import PolicyObject
+from hvpa.api.policy.resource import PolicyKey, PolicyObject
 from hvpa.api.policy.spec import ClusterHvpaPolicySpec
+from hvpa.api.policy.status import PolicyStatus
 from hvpa.core.policies.model import ADOPT, OPT_OUT
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
 from hvpa.kube.objects.policies import StoredPolicy
@@ -40,20 +41,24 @@ class PolicyCache:
         """Whether there is a policy."""
         return bool(len(self.policies) or len(self.cluster_policies))
 
+    def all(self) -> list[StoredPolicy]:
+        """All policies, as received."""
+        return [*self.policies.all(), *self.cluster_policies.all()]
+
     def read(self) -> list[PolicyObject]:
         """All policies, parsed. Requests what they need."""
-        policies = [
-            stored.read()
-            for store in (self.policies, self.cluster_policies)
-            for key in store
-            if (stored := store.get(key)) is not None
-        ]
+        policies = [stored.read() for stored in self.all()]
         for policy in policies:
             if isinstance(policy.spec, ClusterHvpaPolicySpec):
                 self.on_wanted(NAMESPACES)
             for kind in () if policy.spec is None else policy.spec.workloads.kinds:
                 self.on_wanted(WORKLOADS[kind])
         return policies
+
+    def statuses(self) -> dict[PolicyKey, PolicyStatus]:
+        """The statuses of the policies that have been parsed."""
+        parsed = [stored.parsed for stored in self.all()]
+        return {policy.key: policy.status for policy in parsed if policy is not None}
 
     def note_listed(self) -> None:
         """Note that a resource was listed: what the list does not have may have been deleted."""

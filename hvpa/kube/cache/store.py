@@ -58,6 +58,10 @@ class Store(Generic[T]):
         """The object, or None."""
         return self._objects.get(key)
 
+    def all(self) -> list[T]:
+        """All objects, as they are now."""
+        return list(self._objects.values())
+
     def note_delivered(self, scope: str, resource_version: str) -> None:
         """Note that the watch of `scope` has delivered everything up to `resource_version`."""
         self._delivered[scope] = resource_version

@@ -25,12 +25,15 @@ from prometheus_client.registry import Collector
 
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Workload
+from hvpa.api.policy.resource import PolicyKey
+from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.invariants import INVARIANTS, Violation
 from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.core.report.problems import Problem, problems
 from hvpa.core.report.saved import Saved, saved
 from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
+from hvpa.kube.server.policy_metrics import PolicyMetrics
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
@@ -149,6 +152,10 @@ class Metrics(Telemetry):
         self._show("hvpa_kubelets_polled", "Kubelets that are polled (spec.fastSignal).", polled)
         silent_text = "Polled kubelets whose last answer was not usable, or that did not answer."
         self._show("hvpa_kubelets_silent", silent_text, silent)
+
+    def watch_policies(self, statuses: Callable[[], Mapping[PolicyKey, PolicyStatus]]) -> None:
+        """Add the metrics of policies, whose statuses are read at each scrape."""
+        self.registry.register(PolicyMetrics(statuses))
 
     # --- Telemetry ----------------------------------------------------------------------------------------------------
     def request(self, verb: str, code: str) -> None:

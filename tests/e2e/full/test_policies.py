@@ -115,6 +115,48 @@ def test_a_cluster_policy_takes_its_hvpas_along_and_leaves_those_that_were_taken
     assert made(api, namespace)["Hvpa"] == ["kept"]
 
 
+def test_a_workload_that_opts_out_has_the_hpa_again_that_its_hvpa_had_adopted(
+    cluster: ControlPlane, namespace: str
+) -> None:
+    """Here the garbage collector deletes what a removed Hvpa owns."""
+    api, hpas = cluster.api, "autoscaling/v2/HorizontalPodAutoscaler"
+    deployment = objects.deployment("web", namespace)
+    deployment["metadata"]["annotations"] = {"hvpa.autoscaling.k8s.io/adopt": "true"}
+    api.create(deployment)
+    api.create(objects.deployment("other", namespace))
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    metadata = {"name": "by-hand", "namespace": namespace, "labels": {"app": "web"}}
+    spec = {"scaleTargetRef": reference, "minReplicas": 2, "maxReplicas": 7}
+    kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    before = api.create({**kind, "metadata": metadata, "spec": spec})["spec"]
+    made_by = {**TEAM, "metadata": {"name": "team", "namespace": namespace}}
+    api.create({**made_by, "spec": {**TEAM["spec"], "stage": "Apply"}})
+
+    def target(name: str) -> str | None:
+        found = api.find(hpas, name, namespace)
+        return None if found is None else str(found["spec"]["scaleTargetRef"]["kind"])
+
+    wait_for(lambda: (target("by-hand"), target("other")) == ("Hvpa", "Hvpa"), TIMEOUT, "the HPA is adopted")
+    wait_for(
+        lambda: "selector" not in api.get(f"{API}/Hvpa", "web", namespace)["spec"]["hpa"],
+        TIMEOUT,
+        "the adoption is over",
+    )
+    for name in ("web", "other"):
+        opt_out: Json = {"metadata": {"annotations": {"hvpa.autoscaling.k8s.io/opt-out": "true"}}}
+        api.patch("apps/v1/Deployment", name, namespace, opt_out)
+    wait_for(
+        lambda: (target("by-hand"), target("other")) == ("Deployment", None),
+        TIMEOUT,
+        lambda: f"{target('by-hand')}, {target('other')}",
+    )
+    wait_for(lambda: made(api, namespace)["Hvpa"] == [], TIMEOUT, "the Hvpas are gone")
+    time.sleep(5)
+    hpa = api.get(hpas, "by-hand", namespace)
+    assert hpa["spec"] == before
+    assert "ownerReferences" not in hpa["metadata"]
+
+
 def ready(api: KubeApi, kind: str, name: str, namespace: str) -> str:
     """Status of the policy's condition Ready."""
     status = api.get(f"{API}/{kind}", name, namespace).get("status", {})

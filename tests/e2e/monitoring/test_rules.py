@@ -70,7 +70,22 @@ def of_many(count: int, problem: str, reason: str, values: str) -> dict[str, str
     return {f'hvpa_problem{{{labels},name="web-{number}",pod="a"}}': values for number in range(count)}
 
 
+def of_policy(namespace: str, pod: str = "a") -> str:
+    labels = f'kind="HvpaPolicy",namespace="{namespace}",name="team",reason="RemovalHeld"'
+    return f'hvpa_policy_problem{{{labels},pod="{pod}"}}'
+
+
+POLICY: Final = {"kind": "HvpaPolicy", "namespace": "shop", "name": "team", "reason": "RemovalHeld"}
 CASES: Final = [
+    Case("HvpaPolicyNotReady", {of_policy("shop"): "1x25 stale"}, (15, 25), (0, 14, 32, 100), POLICY),
+    Case("HvpaPolicyNotReady", {of_policy("shop"): "1x13 stale"}, (), (14, 15, 30)),
+    Case(
+        "HvpaPolicyNotReady",
+        {of_policy("shop"): "1x13 stale", of_policy("shop", "b"): "_x14 1x20 stale"},
+        (15, 30),
+        (14, 60),
+        POLICY,
+    ),
     *of_hvpa("HvpaStarving", "Starving", "UpdatePolicy", 15),
     *of_hvpa("HvpaShortOfCpu", "ShortOfCpu", "Paused", 15),
     *of_hvpa("HvpaSaturated", "Saturated", "Saturated", 30),

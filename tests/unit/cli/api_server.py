@@ -31,6 +31,8 @@ HELD = {
     "Rollout": "rollouts",
     "PodMetrics": "podmetrics",
     "Namespace": "namespaces",
+    "HvpaPolicy": "hvpapolicies",
+    "ClusterHvpaPolicy": "clusterhvpapolicies",
 }
 """What the server can hold."""
 

@@ -25,14 +25,23 @@ EXISTING: Final = set(re.findall(r"`(hvpa_\w+)`", OPERATIONS.partition("## Metri
 
 def of_an_hvpa(rule: dict[str, Any]) -> bool:
     """Whether an alert is about a single Hvpa."""
+    if of_a_policy(rule):
+        return False
     return "namespace_name:hvpa_problem:few" in rule["expr"] or "namespace, name" in rule["expr"]
+
+
+def of_a_policy(rule: dict[str, Any]) -> bool:
+    """Whether an alert is about a policy."""
+    return "hvpa_policy_problem" in rule["expr"]
 
 
 def test_each_alert_has_its_paragraph_and_each_paragraph_its_alert() -> None:
     parts = PAGE.split("\n## ")
     about = {part.partition("\n")[0]: re.findall(r"^### (\w+)$", part, re.MULTILINE) for part in parts[1:]}
     assert about["About an Hvpa"] == [rule["alert"] for rule in ALERTS if of_an_hvpa(rule)]
-    assert about["About the operator"] == [rule["alert"] for rule in ALERTS if not of_an_hvpa(rule)]
+    assert about["About a policy"] == [rule["alert"] for rule in ALERTS if of_a_policy(rule)]
+    others = [rule["alert"] for rule in ALERTS if not of_an_hvpa(rule) and not of_a_policy(rule)]
+    assert about["About the operator"] == others
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: str(rule["alert"]))

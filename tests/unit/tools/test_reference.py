@@ -59,7 +59,7 @@ def test_each_command_and_flag_is_there() -> None:
         flags = {flag for action in shown for flag in action.option_strings}
         assert set(re.findall(r"`(-[-\w]+)`(?=,| )", section)) >= flags, name
     assert "| `--log-level` | `debug` or `info` or `warning` or `error`; default: info |" in page
-    assert "| `[NAME]` | the Hvpa to read from the cluster |" in page
+    assert "| `[NAME]` | the Hvpa to read from the cluster; deployment/NAME, " in page
 
 
 def test_metrics_have_their_type_and_labels() -> None:

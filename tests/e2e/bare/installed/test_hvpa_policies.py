@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -262,6 +264,77 @@ def test_an_hpa_that_acts_keeps_recommend_until_the_owner_lets_it_be_adopted(
     assert [each["metadata"]["name"] for each in plane.api.list(hpas, space)] == ["by-hand"]
 
 
+def test_a_mistake_in_a_selector_removes_no_hvpas_until_the_owner_confirms_it(
+    plane: ControlPlane, space: str, start: Start
+) -> None:
+    for name in "abcd":
+        workload(plane, name, space, **({"tier": "batch"} if name == "d" else {}))
+    made = plane.api.create(policy("team", space, rollout={"maxRemovals": 2}))
+    everything = dict.fromkeys("abcd", "Recommend")
+    await_hvpas(plane, space, **everything)
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    mark = plane.audit.mark()
+
+    def select(tier: str, most: int) -> int:
+        chosen = {"workloads": {"selector": {"matchLabels": {"tier": tier}}}}
+        change = {"spec": {**chosen, "rollout": {"maxRemovals": most}}}
+        return int(plane.api.patch(POLICY, "team", space, change)["metadata"]["generation"])
+
+    def held() -> str:
+        return str(await_condition(plane, made, "Ready", "False", "RemovalHeld")["message"])
+
+    select("batch", 2)
+    assert held().endswith("or set rollout.maxRemovals to 3 to remove them")
+    assert plane.api.get(POLICY, "team", space)["status"]["awaitingRemoval"] == 3
+    generation = select("bacth", 100)
+    await_field(plane, POLICY, "team", space, "status.observedGeneration", generation)
+    assert "since it selects no workload at all" in held()
+    generation = select("batch", 2)
+    await_field(plane, POLICY, "team", space, "status.observedGeneration", generation)
+    restarted = start("--policies", "--namespace", space)  # it removes nothing either
+    time.sleep(3)
+    assert hvpas(plane, space) == everything
+    wait_for(
+        lambda: restarted.metric("hvpa_policy_problem", namespace=space, reason="RemovalHeld") == 1,
+        30,
+        "the metric names the policy",
+    )
+    restarted.terminate()
+    requests = plane.audit.requests(mark, user=USER, writes=True, namespace=space, resource="hvpas")
+    assert [each for each in requests if each.verb == "delete"] == []
+    select("batch", 3)
+    await_hvpas(plane, space, d="Recommend")
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    await_field(plane, POLICY, "team", space, "status.removed", 3)
+    wait_for(
+        lambda: events(plane, made) >= {"HvpasCreated", "RemovalHeld", "HvpasRemoved", "UpToDate"},
+        30,
+        lambda: str(events(plane, made)),
+    )
+
+
+def events(plane: ControlPlane, made: Json) -> set[str]:
+    """The reasons of a policy's Events."""
+    found = plane.api.list("v1/Event", made["metadata"].get("namespace", "default"))
+    return {each["reason"] for each in found if each["involvedObject"]["uid"] == made["metadata"]["uid"]}
+
+
+def test_hvpas_removed_one_after_another_count_together(plane: ControlPlane, space: str) -> None:
+    for name in "abcd":
+        workload(plane, name, space)
+    exclude = {"exclude": {"selector": {"matchLabels": {"tier": "batch"}}}}
+    made = plane.api.create(policy("team", space, workloads=exclude, rollout={"maxRemovals": 2}))
+    await_hvpas(plane, space, **dict.fromkeys("abcd", "Recommend"))
+    batch = {"metadata": {"labels": {"tier": "batch"}}}
+    for number, name in enumerate("ab", start=1):
+        plane.api.patch("apps/v1/Deployment", name, space, batch)
+        await_field(plane, POLICY, "team", space, "status.removed", number)
+    plane.api.patch("apps/v1/Deployment", "c", space, batch)
+    found = await_condition(plane, made, "Ready", "False", "RemovalHeld")
+    assert found["message"].endswith("and 2 were made; they are removed when the hour is over")
+    await_hvpas(plane, space, c="Recommend", d="Recommend")
+
+
 def test_the_most_specific_policy_wins_and_both_say_so(plane: ControlPlane, space: str) -> None:
     workload(plane, "web", space)
     workload(plane, "batch", space, tier="batch")
@@ -284,6 +357,7 @@ def test_the_most_specific_policy_wins_and_both_say_so(plane: ControlPlane, spac
             return [each["metadata"]["ownerReferences"][0]["kind"] for each in found]
 
         wait_for(lambda: owners() == ["HvpaPolicy", "ClusterHvpaPolicy"], 30, "the Hvpa is handed over")
+        wait_for(lambda: "HvpasCreated" in events(plane, everywhere), 30, "the cluster's policy has Events")
     finally:
         plane.api.delete(CLUSTER_POLICY, f"all-{space}")
 
@@ -353,6 +427,44 @@ def test_a_write_that_a_policy_of_the_cluster_refuses_is_reported(plane: Control
     plane.api.delete("ResourceQuota", "none", space)
     await_hvpas(plane, space, web="Recommend")
     await_condition(plane, made, "Ready", "True", "UpToDate")
+
+
+def test_explain_says_why_a_workload_has_its_hvpa_or_none(plane: ControlPlane, space: str) -> None:
+    workload(plane, "web", space)
+    workload(plane, "daemon", space, "DaemonSet")
+    made = plane.api.create(policy("team", space))
+    await_hvpas(plane, space, web="Recommend")
+    await_condition(plane, made, "Ready", "True", "UpToDate")
+    plane.api.create(policy(f"all-{space}", namespaces={"selector": {"matchLabels": {"wave": "none"}}}))
+    try:
+        everywhere = (
+            "- ClusterHvpaPolicy all-{0}: does not select it: namespaces does not select its namespace"
+        )
+        assert explain(plane, "deploy/web", space) == [
+            f"Deployment {space}/web",
+            f"- HvpaPolicy {space}/team: selects it",
+            everywhere.format(space),
+            f"- Hvpa web of HvpaPolicy {space}/team, in mode Recommend",
+        ]
+        assert explain(plane, "daemonset/daemon", space) == [
+            f"DaemonSet {space}/daemon",
+            f"- HvpaPolicy {space}/team: does not select it: workloads.kinds does not have its kind",
+            everywhere.format(space),
+            "- No policy makes an Hvpa: none selects the workload",
+        ]
+        (missing,) = explain(plane, "sts/none", space)
+        assert missing.endswith(f"StatefulSet {space}/none does not exist")
+    finally:
+        plane.api.delete(CLUSTER_POLICY, f"all-{space}")
+
+
+def explain(plane: ControlPlane, name: str, space: str) -> list[str]:
+    """The lines of `hvpa explain` about a workload."""
+    command = ["explain", name, "-n", space, "--kubeconfig", str(plane.kubeconfig)]
+    run = subprocess.run(
+        [sys.executable, "-m", "hvpa", *command], capture_output=True, text=True, timeout=60, check=False
+    )
+    return (run.stdout or run.stderr).splitlines()
 
 
 def test_without_the_flag_nothing_is_watched(plane: ControlPlane, space: str, start: Start) -> None:

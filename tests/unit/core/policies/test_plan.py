@@ -14,7 +14,7 @@ from builders import build
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.api.policy.spec import merged
 from hvpa.core.policies.model import ADOPT, APPLIED, APPLIED_AT, FIRST_SIZE, FROM_POLICY, OPT_OUT, PolicyPlan
-from hvpa.core.policies.plan import _difference
+from hvpa.core.policies.removing import difference
 from tests.unit.core.policies.world import SYSTEM, TEMPLATE, World, later, policy, workload
 
 Json = dict[str, Any]
@@ -316,7 +316,7 @@ def test_a_policy_that_is_gone_leaves_its_workloads_to_the_next_policy() -> None
     world.settle()
     world.policies = [each for each in world.policies if each.kind == "ClusterHvpaPolicy"]
     world.step()
-    why = "1 workloads still have the Hvpa of another policy, which is invalid or being deleted"
+    why = "1 workloads still have the Hvpa of another policy, which is invalid, being deleted or RemovalHeld"
     assert world.condition(name="all")[1:] == ("RollingOut", why)
     world.hvpas.clear()  # by the garbage collector
     assert changes(world) == [("create", "default/web")]
@@ -575,7 +575,7 @@ objects = st.dictionaries(st.sampled_from("abc"), documents, max_size=3)
 
 @given(objects, objects)
 def test_a_difference_leads_from_one_document_to_the_other(before: Json, after: Json) -> None:
-    patch = _difference(before, after)
+    patch = difference(before, after)
     assert build.merged(before, patch) == after
     assert (patch == {}) == (before == after)
 
@@ -619,7 +619,7 @@ def policies(draw: st.DrawFn) -> Any:
             "names": draw(st.just([]) | st.lists(names, max_size=2)),
             "exclude": {"names": draw(st.lists(names, max_size=1)), "selector": draw(selectors)},
         },
-        "rollout": {"maxConcurrent": draw(st.integers(1, 2))},
+        "rollout": {"maxConcurrent": draw(st.integers(1, 2)), "maxRemovals": draw(st.integers(0, 4))},
         "template": draw(st.sampled_from([TEMPLATE, {"vpa": {"deploy": True}}])),
     }
     if not namespace:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from builders import build
 from builders.build import NOW, at
@@ -86,25 +87,27 @@ class World:
     kinds: frozenset[str] = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     terminating: frozenset[str] = frozenset()
+    removed: dict[PolicyKey, int] = field(default_factory=dict)
     version: int = 0
 
     def plan(self, now: dt.datetime = NOW) -> PolicyPlan:
         """The plan for the present objects."""
-        hvpas = [self._present(document) for document in self.hvpas.values()]
-        return plan(
-            PolicyInput(
-                self.policies,
-                self.namespaces,
-                self.workloads,
-                self.kinds,
-                hvpas,
-                self.hpas,
-                self.vpas,
-                SYSTEM,
-                self.failures,
-                self.terminating,
-            ),
-            now,
+        return plan(self.input(), now)
+
+    def input(self) -> PolicyInput:
+        """The present objects."""
+        return PolicyInput(
+            self.policies,
+            self.namespaces,
+            self.workloads,
+            self.kinds,
+            [self._present(document) for document in self.hvpas.values()],
+            self.hpas,
+            self.vpas,
+            SYSTEM,
+            self.failures,
+            self.terminating,
+            dict(self.removed),
         )
 
     def step(self, now: dt.datetime = NOW) -> PolicyPlan:
@@ -125,8 +128,11 @@ class World:
 
     def apply(self, made: PolicyPlan) -> None:
         """Apply a plan as the API server does."""
+        counted = dict(self.removed)
         for change in made.changes:
             key = (change.namespace, change.name)
+            if change.removed_by is not None:
+                self.removed[change.removed_by] = self.removed.get(change.removed_by, 0) + 1
             self.version += 1
             stamps = {"resourceVersion": str(self.version), "uid": f"uid-{self.version}", "generation": 1}
             if change.action == "create":
@@ -147,6 +153,7 @@ class World:
             self.hvpas[key] = patched
         for policy_key, status in made.statuses.items():
             self._write_status(policy_key, status.model_dump(by_alias=True, mode="json"))
+            self.removed[policy_key] = self.removed.get(policy_key, 0) - counted.get(policy_key, 0)
 
     def decide(self) -> None:
         """The operator decides about every Hvpa with its present spec."""
@@ -175,12 +182,13 @@ class World:
         self.hvpas[namespace, name] = {"metadata": metadata, "spec": {"targetRef": reference}}
 
     def replace(self, changed: PolicyObject) -> None:
-        """Somebody changes a policy; its status stays."""
-        status = next(each.status for each in self.policies if each.key == changed.key)
+        """Somebody changes a policy; its status stays, and its generation grows."""
+        old = next(each for each in self.policies if each.key == changed.key)
+        metadata = structs.replace(changed.metadata, generation=old.metadata.generation + 1)
         others = [each for each in self.policies if each.key != changed.key]
         self.policies = [
             *others,
-            PolicyObject(changed.kind, changed.metadata, changed.spec, changed.problems, status),
+            PolicyObject(changed.kind, metadata, changed.spec, changed.problems, old.status),
         ]
 
     def condition(self, kind: str = "Ready", name: str = "team") -> tuple[str, str, str]:
