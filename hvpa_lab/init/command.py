@@ -131,7 +131,7 @@ def _check_usage(args: argparse.Namespace) -> None:
     """Raise UsageError for flags that make no sense together."""
     if (args.csv is None) == (args.prometheus is None):
         raise UsageError("give the history: --csv FILE or --prometheus URL")
-    require_server(args, "load", "queries")
+    require_server(args, "load", "queries", since=SINCE, step=STEP)
     if args.filename and (args.kubeconfig is not None or args.context is not None):
         raise UsageError("--kubeconfig and --context can't be used with -f")
     if not args.filename and args.workload is None:

@@ -31,27 +31,30 @@ def window_of(args: argparse.Namespace, until: float) -> Window:
 
 
 def add_server(add: Callable[..., Any], text: str, since: str, step: str) -> None:
-    """Declares the flags; `text` is the help of the first."""
+    """Declares the flags; `text` is the help of the first. `require_server` sets the defaults."""
     add(
         "--prometheus",
         metavar="URL",
         help=f"{text}: URL of a Prometheus server, such as http://localhost:9090",
     )
     text = f"with --prometheus: how far back to query (default {since})"
-    add("--since", type=length, default=length(since), metavar="DURATION", help=text)
+    add("--since", type=length, metavar="DURATION", help=text)
     text = f"with --prometheus: query resolution (default {step})"
-    add("--step", type=length, default=length(step), metavar="DURATION", help=text)
+    add("--step", type=length, metavar="DURATION", help=text)
     text = "with --prometheus: file with a bearer token"
     add("--prometheus-token", type=Path, metavar="FILE", help=text)
     text = f"with --prometheus: query timeout (default {TIMEOUT})"
-    add("--timeout", type=length, default=length(TIMEOUT), metavar="DURATION", help=text)
+    add("--timeout", type=length, metavar="DURATION", help=text)
 
 
-def require_server(args: argparse.Namespace, *more: str) -> None:
-    """Raise UsageError if a flag of the server, or a flag in `more`, is given without a server."""
-    for flag in (*more, "prometheus_token"):
+def require_server(args: argparse.Namespace, *more: str, since: str, step: str) -> None:
+    """Raise UsageError if a flag of the server, or a flag in `more`, is given without a server. Sets the defaults."""
+    for flag in (*more, "since", "step", "prometheus_token", "timeout"):
         if args.prometheus is None and getattr(args, flag) is not None:
             raise UsageError(f"--{flag.replace('_', '-')} requires --prometheus")
+    for flag, default in (("since", since), ("step", step), ("timeout", TIMEOUT)):
+        if getattr(args, flag) is None:
+            setattr(args, flag, length(default))
 
 
 def length(text: str) -> float:

@@ -103,7 +103,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _read_inventory(args: argparse.Namespace, now: float, *, with_labels: bool) -> Inventory:
-    require_server(args)
+    require_server(args, since=SINCE, step=STEP)
     if args.prometheus is not None and not (args.step <= DAY <= args.since):
         raise UsageError("--since must be a day or longer, and --step a day or shorter")
     if args.filename:

@@ -227,6 +227,7 @@ def test_a_folder_that_is_there_is_left_alone_without_force(init: Init, shell: S
             "--csv x deployment/web --prometheus-token x",
             "--prometheus-token requires --prometheus",
         ),
+        ("--csv x deployment/web --step 1m", "--step requires --prometheus"),
         ("--csv x -f x --context c", "--kubeconfig and --context can't be used with -f"),
         ("--csv x deployment/web --kubernetes 2.0", "'2.0' is not a version such as 1.33"),
         ("--csv x deployment/web --since 0s", "'0s' is not a duration of a second or more"),

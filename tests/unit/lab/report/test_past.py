@@ -234,6 +234,10 @@ def test_a_day_is_the_least(shell: Shell, flags: tuple[str, ...]) -> None:
     assert "--since must be a day or longer, and --step a day or shorter" in error
 
 
-def test_a_token_without_a_server_is_refused(shell: Shell) -> None:
-    error = shell.refuses("report", "-f", "x.yaml", "--prometheus-token", "token", code=2)
-    assert "--prometheus-token requires --prometheus" in error
+@pytest.mark.parametrize(
+    ("flag", "given"),
+    [("--prometheus-token", "token"), ("--since", "30d"), ("--step", "1h"), ("--timeout", "1m")],
+)
+def test_a_flag_of_the_server_without_a_server_is_refused(shell: Shell, flag: str, given: str) -> None:
+    error = shell.refuses("report", "-f", "x.yaml", flag, given, code=2)
+    assert f"{flag} requires --prometheus" in error
