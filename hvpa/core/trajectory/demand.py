@@ -3,7 +3,7 @@ bytes, without base usage."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from msgspec import Struct, structs
@@ -14,7 +14,7 @@ from hvpa.core.path.curve import Margin
 from hvpa.core.path.path import Overlaps, ResourceKey, Sizes
 from hvpa.core.recommenders.estimate import MICRO, MOST_PODS, MetricDemand
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
-from hvpa.core.values.tuning import BOOST_PERCENT, PINNED_PERCENT, SATURATED_PERCENT, VPA_PERCENT
+from hvpa.core.values.tuning import BOOST_PERCENT, OOM_PERCENT, PINNED_PERCENT, SATURATED_PERCENT, VPA_PERCENT
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import SHARED
 
@@ -91,6 +91,8 @@ class Requests(Struct, frozen=True):
     LimitRange, or pod-level requests."""
     horizontal: bool = False
     """Whether the weight is 0 everywhere, so that metrics require the HPA's own count."""
+    short: Set[ResourceKey] = frozenset()
+    """Memory of containers that ran out of it within a day; empty with weight 0, or if pods are replaced."""
     ran_out: Mapping[ResourceKey, int] = {}
     """Total memory of the pods that recently ran out of it, if they can't get more."""
 
@@ -207,7 +209,8 @@ def _full(demand: MetricDemand, requests: Requests) -> int | None:
 
 
 def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:
-    """Return the demand of a metric.
+    """Return the demand of a metric. Memory that ran out counts for more: otherwise there would soon be fewer pods for
+    the memory that they got for it, with as little room as before (docs/decisions/0098).
 
     Example: 4 pods of an app (governed) and an injected proxy, target 50 percent. In each pod, the app uses 250m and
     the proxy 250m, and their VPA targets are equal. Usage is 2000m, so demand is 4000m, and the app's part is 2000m.
@@ -228,6 +231,8 @@ def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:
         required = max(required, ceil_div(ran_out * call, max(1, use)))
     elif requests.horizontal:
         required = min(required, ceil_div(demand.pods * _work_of_one(demand, pod, requests), MICRO))
+    if not requests.short.isdisjoint(pod.keys):
+        required = required * OOM_PERCENT // 100
     is_shared = not demand.container and pod.unknown > 0
     return MetricRequirement(demand.label, pod.keys, required, demand.pods, demand.tolerance, is_shared)
 

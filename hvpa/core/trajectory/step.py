@@ -8,7 +8,7 @@ while demand grows, larger pods make up for them. HVPA replaces pods once for al
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -40,7 +40,7 @@ from hvpa.core.trajectory.solve import Joint, WithoutNode
 from hvpa.core.trajectory.view import SolutionView
 from hvpa.core.values.clock import after
 from hvpa.core.values.lately import Demands
-from hvpa.core.values.tuning import FEW_NEW, NOT_WORTH_REPLACING, ROOM_FOR, SETTLING
+from hvpa.core.values.tuning import FEW_NEW, NOT_WORTH_REPLACING, ROOM_FOR, SETTLING, STARVES_FOR
 from hvpa.core.values.weight import Bounds, EffectiveWeight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import (
     SHARED,
@@ -291,6 +291,7 @@ class JointScaling:
         weights = (
             [] if trajectory_of(self.spec).intervals else weight_intervals(self.spec, self.vertical_only)
         )
+        horizontal = bool(weights) and all([interval.weight_ppm == 0 for interval in weights])
         return Requests(
             known.requests,
             known.first,
@@ -300,13 +301,22 @@ class JointScaling:
             limits,
             others,
             pods.totals,
-            horizontal=bool(weights) and all([interval.weight_ppm == 0 for interval in weights]),
+            horizontal=horizontal,
+            short=self._short_of_memory(items) if self.in_place and not horizontal else frozenset(),
             ran_out={
                 item.key: pods.failed * (item.limit or item.current)
                 for item in items
                 if item.resource == "memory" and item.container in pods.starving and item.is_largest
             },
         )
+
+    def _short_of_memory(self, items: Sequence[ContainerResource]) -> Set[ResourceKey]:
+        """Return the memory of containers that ran out of it, or got more because of that, less than a day ago."""
+        names = set(self.observation.pods.starving)
+        for override in self.observation.vertical.overrides:
+            if self.context.clock.held_until(override.time, STARVES_FOR) is not None:
+                names.add(override.container)
+        return {item.key for item in items if item.resource == "memory" and item.container in names}
 
     def weight(self) -> EffectiveWeight | None:
         """Return the vertical weight at which the path leaves the present count; None if `trajectory.intervals` gives

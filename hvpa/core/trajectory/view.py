@@ -14,7 +14,7 @@ from hvpa.api.values.text import counted, names
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import JointResource
 from hvpa.core.path.path import Path, Point
-from hvpa.core.trajectory.demand import pods_needed
+from hvpa.core.trajectory.demand import MetricRequirement, pods_needed
 from hvpa.core.trajectory.solve import Joint
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
@@ -110,7 +110,7 @@ class SolutionView:
                 return f"the usual demand needs {counted(wanted)}; the HPA has no metrics"
             return "the HPA has no metrics, so HVPA does not follow lower demand"
         pods = [
-            (joint.pods_for(requirement, joint.wanted.sizes), requirement.label)
+            (joint.pods_for(requirement, joint.wanted.sizes), self._named(requirement))
             for requirement in joint.called_for
         ]
         needed, label = max(pods, default=(0, ""))
@@ -120,6 +120,11 @@ class SolutionView:
         if needed > wanted:
             return f"{asked}; {counted(wanted)} nearly suffice"
         return asked if needed == wanted else self._why_more(asked, needed)
+
+    def _named(self, requirement: MetricRequirement) -> str:
+        """Return the metric, and why its demand is more than the measured one."""
+        ran_out = not self.joint.requests.short.isdisjoint(requirement.keys)
+        return f"{requirement.label} after an OOM" if ran_out else requirement.label
 
     def _why_more(self, asked: str, needed: int) -> str:
         """Return why there are more replicas than `needed`."""

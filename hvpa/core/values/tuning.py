@@ -124,7 +124,7 @@ OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
 """Minimum time between two raises of a container's memory after an OOM (DESIGN 6.4)."""
 OOM_PERCENT: Final = 120
 """After an OOM, memory is raised to this percentage of the request unless the VPA already recommends more (as VPA's OOM
-bump-up does), ..."""
+bump-up does; in place, measured memory then counts for as much more, decision 0098), ..."""
 OOM_LEAST: Final = 100 * 1024 * 1024
 """... at least by 100Mi, and without maxAllowed ..."""
 OOM_CAP: Final = 4

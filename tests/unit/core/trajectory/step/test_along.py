@@ -240,12 +240,12 @@ def test_out_of_memory_holds_lower_memory_along_with_other_changes() -> None:
 
 # --- pods that failed -------------------------------------------------------------------------------------------------
 def failing(failed: int, *, resizes: bool, raised: bool = False, stepped: float = 3600) -> Decision:
-    """10 pods of 2 cores and 2Gi, some of which ran out of memory, use a fifth of each; `stepped` seconds ago there
-    came or went some."""
+    """10 pods of 2 cores and 2Gi, some of which ran out of memory, use 200m and 160Mi each; `stepped` seconds ago
+    there came or went some."""
     made = [app("2", "2Gi")]
     pods = [build.oom_killed(at(minutes=-5), f"web-{index}", containers=made) for index in range(failed)]
     pods += [build.pod(f"web-{index}", containers=made) for index in range(failed, 10)]
-    measured = [value("cpu", "1", "200m"), value("memory", "1Gi", "200Mi")]
+    measured = [value("cpu", "1", "200m"), value("memory", "1Gi", "160Mi")]
     overrides = [{"container": "app", "time": stamp(at(minutes=-4))}] if raised else []
     base = {"app": {"cpu": "1", "memory": "1Gi"}}
     horizontal = {"lastScaleTime": stamp(at(seconds=-stepped))}
@@ -300,6 +300,30 @@ def test_out_of_memory_at_the_largest_size_counts_up_to_the_limit(
     decision = build.decided(state(4, made, [measured], targets, spec, pods=pods))
     assert decision.replicas is not None
     assert decision.replicas.target == expected
+
+
+@pytest.mark.parametrize(
+    ("hours", "weight", "resizes", "demand"),
+    [
+        pytest.param(2, 50, True, 9600, id="pods that got more memory are not fewer"),
+        pytest.param(25, 50, True, 8000, id="a day later they are"),
+        pytest.param(2, 50, False, 8000, id="if pods are replaced they are"),
+        pytest.param(2, 0, True, 8000, id="with weight 0, the HPA's count holds"),
+    ],
+)
+def test_out_of_memory_counts_for_more_for_a_day(hours: int, weight: int, resizes: bool, demand: int) -> None:
+    """8 pods got 1200Mi after an OOM, and use 800Mi at a target of 80 percent."""
+    made = [app("1", "1200Mi")]
+    overrides = [{"container": "app", "time": stamp(at(hours=-hours)), "memory": "1200Mi"}]
+    base = {"app": {"cpu": "1", "memory": "1000Mi"}}
+    status = {"axes": {"vertical": {"overrides": overrides, "base": base}}}
+    spec = {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
+    measured = [utilization("memory", 80, 67, "800Mi")]
+    targets = {"app": {"cpu": "1", "memory": "1000Mi"}}
+    decision = build.decided(state(8, made, measured, targets, spec, status=status), resizes=resizes)
+    assert decision.called_for is not None
+    assert round(decision.called_for["memory app/memory"] / MIB) == demand
+    assert ("memory after an OOM needs" in view(decision).because) == (demand == 9600)
 
 
 @pytest.mark.parametrize(("small", "expected"), [(1000, 1000), (400, 2000)])
