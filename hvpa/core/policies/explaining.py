@@ -70,7 +70,8 @@ def _of_hvpa(world: PolicyInput, workload: Workload, chosen: PolicyObject | None
     elif written:
         yield f"No policy makes an Hvpa: somebody wrote {_listed(written)}"
     elif chosen is None and made:
-        yield f"{_listed(made)} of {_owner(made[0])} stays although no policy selects the workload: see that policy's condition Ready"
+        why = "although no policy selects the workload: see that policy's condition Ready"
+        yield f"{_listed(made)} of {_owner(made[0])} stays {why}"
     elif chosen is None:
         yield "No policy makes an Hvpa: none selects the workload"
     elif not made:
