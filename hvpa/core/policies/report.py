@@ -43,6 +43,16 @@ def ready_of(status: PolicyStatus) -> StatusCondition | None:
     return next((condition for condition in status.conditions if condition.type == "Ready"), None)
 
 
+def needs_person(status: PolicyStatus) -> bool:
+    """Whether the policy needs a person. Removals that go on when the hour is over need none."""
+    ready = ready_of(status)
+    return (
+        ready is not None
+        and ready.reason in PROBLEMS
+        and (ready.reason != REMOVAL_HELD or status.removal_held)
+    )
+
+
 @dataclass(slots=True)
 class Tally:
     """What a plan finds about a policy."""
