@@ -10,7 +10,7 @@ import msgspec
 from hvpa.api.policy.resource import PolicyObject
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.core.model import FIELD_MANAGER
-from hvpa.core.policies.model import PolicyChange, Return
+from hvpa.core.policies.model import ADOPTED, PolicyChange, Return
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded, not_found_error, write_error
 from hvpa.kube.client.limits import Limiter
@@ -73,14 +73,17 @@ class PolicyWriter:
         """Make an adopted HPA or VPA as it was before; returns the response, None if it does not exist any more. The
         response is not put into the local copy before the Hvpa is deleted: the Hvpa might adopt the object again."""
         resource: ApiResource[Any] = HPAS if adopted.kind == HPAS.kind else VPAS
+        what = f"{adopted.kind} {adopted.name} can't be made as before its adoption"
+        how = f"to delete it with the Hvpa instead, remove the annotation {ADOPTED} of the Hvpa"
         try:
             path = resource.path(key.namespace, adopted.name)
             body = Body(msgspec.json.encode(adopted.body), MERGE_PATCH)
             return resource, await self._send(key, "PATCH", path, _QUERY, body, "patch")
         except PathError as error:
-            raise WriteError(str(error)) from error
+            raise WriteError(f"{what}: {error}; {how}") from error
         except WriteError as error:
             if not_found_error(error) is None:
+                error.args = (f"{what}: {error}; {how}",)
                 raise
             return None
 

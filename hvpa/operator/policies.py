@@ -104,7 +104,11 @@ class PolicyKeeper:
                 async with asyncio.timeout(delay):
                     await changed.wait()
             await asyncio.sleep(SETTLE)
-            delay = await self._round()
+            try:
+                delay = await self._round()
+            except Exception:
+                changed.set()  # the supervisor starts this again, which must not wait for the next change
+                raise
 
     async def _round(self) -> float | None:
         """Plan and write once; returns the seconds until the next plan, None if it waits for a change."""

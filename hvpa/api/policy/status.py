@@ -27,6 +27,8 @@ class PolicyStatus(StatusModel):
     annotation hvpa.autoscaling.k8s.io/adopt."""
     awaiting_removal: Whole = 0
     """Hvpas of workloads that the policy no longer selects, and that it does not remove: see rollout.maxRemovals."""
+    removal_held: bool = False
+    """Whether these Hvpas stay until the policy changes. If not, they are removed when the hour is over."""
     removed: Whole = 0
     """Hvpas that the policy removed since removedSince because it no longer selects their workloads."""
     removed_since: Timestamp | None = None

@@ -10,7 +10,7 @@ from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values import text
 from hvpa.core.model import API_VERSION, Event, Involved
 from hvpa.core.policies.model import PolicyChange
-from hvpa.core.policies.report import PROBLEMS, UP_TO_DATE, ready_of
+from hvpa.core.policies.report import UP_TO_DATE, needs_person, ready_of
 
 _DONE: Final = (
     ("create", None, "HvpasCreated", "created"),
@@ -48,12 +48,12 @@ def of_status(policy: PolicyObject, status: PolicyStatus) -> Event | None:
     """Returns a Warning if the policy needs a person now, and a normal Event once it is up to date after that; None if
     neither begins with this status."""
     before, after = ready_of(policy.status), ready_of(status)
-    reason = None if before is None else before.reason
-    if after is None or after.reason == reason:
+    if after is None:
         return None
-    if after.reason in PROBLEMS:
+    needed = None if before is None or not needs_person(policy.status) else before.reason
+    if needs_person(status) and after.reason != needed:
         return _event(policy, "Warning", after.reason, after.message)
-    if after.reason == UP_TO_DATE and reason in PROBLEMS:
+    if after.reason == UP_TO_DATE and needed is not None:
         return _event(policy, "Normal", UP_TO_DATE, after.message)
     return None
 

@@ -70,21 +70,32 @@ def _of_hvpa(world: PolicyInput, workload: Workload, chosen: PolicyObject | None
     elif written:
         yield f"No policy makes an Hvpa: somebody wrote {_listed(written)}"
     elif chosen is None and made:
-        owner = made[0].metadata.controller()
-        name = "" if owner is None else f" of {owner.kind} {owner.name}"
-        yield f"{_listed(made)}{name} stays although no policy selects the workload: see that policy's condition Ready"
+        why = "although no policy selects the workload: see that policy's condition Ready"
+        yield f"{_listed(made)} of {_owner(made[0])} stays {why}"
     elif chosen is None:
         yield "No policy makes an Hvpa: none selects the workload"
     elif not made:
         yield f"{chosen.key} makes its Hvpa next{_state(chosen)}"
     else:
         spec = made[0].read().spec
-        yield f"{_listed(made)} of {chosen.key}, in mode {'?' if spec is None else spec.mode}{_state(chosen)}"
+        mode = f"in mode {'?' if spec is None else spec.mode}"
+        if made[0].policy_uid != chosen.metadata.uid:
+            takeover = f"and {chosen.key} takes it over later: see the condition Ready of both"
+            yield f"{_listed(made)} is still that of {_owner(made[0])}, {mode}, {takeover}"
+            return
+        yield f"{_listed(made)} of {chosen.key}, {mode}{_state(chosen)}"
         yield from _held(world, workload, chosen.spec)
 
 
 def _listed(hvpas: list[PresentHvpa]) -> str:
     return f"Hvpa {text.names([hvpa.metadata.name for hvpa in hvpas])}"
+
+
+def _owner(hvpa: PresentHvpa) -> str:
+    """Returns the policy that made the Hvpa. It has one, or it would be somebody's own."""
+    owner = hvpa.metadata.controller()
+    assert owner is not None
+    return f"{owner.kind} {owner.name}"
 
 
 def _state(policy: PolicyObject) -> str:

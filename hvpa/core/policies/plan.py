@@ -330,7 +330,7 @@ class _Planner:
             at = parse_timestamp(hvpa.metadata.annotations.get(APPLIED_AT, ""))
         except TimestampError:
             return False
-        if self._now - at >= PATIENCE:
+        if abs(self._now - at) >= PATIENCE:  # who may edit the Hvpa may have written any time
             return False
         status = hvpa.read().status
         ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
@@ -460,18 +460,18 @@ class _Planner:
         not remove stay until it changes, also if they become fewer."""
         key, count = policy.key, len(removed) + len(stopping)
         tally, window, before = self._tallies[key], self._windows[key], policy.status
-        is_same = before.observed_generation == policy.metadata.generation
-        is_held = bool(is_same and before.awaiting_removal and not before.removed)
-        if tally.selected and not is_held and count <= limit - window.removed:
+        is_held = before.removal_held and before.observed_generation == policy.metadata.generation
+        may_remove = tally.selected and not is_held and count <= limit
+        if may_remove and count + window.removed <= limit:
             self._delete(removed, key)
             for update in stopping:
                 self._updates[update.claim.policy.key].append(update._replace(removed_by=key))
             return
-        tally.held, tally.limit = count, limit
+        tally.held, tally.limit, tally.holds_until_change = count, limit, not may_remove
         tally.generated += count
         for update in stopping:
             self._tallies[update.claim.policy.key].left += 1
-        if tally.selected and window.removed and count <= limit:
+        if may_remove:
             left = window.since + WINDOW - self._now
             self._wait = left if self._wait is None else min(self._wait, left)
 

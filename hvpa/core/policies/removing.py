@@ -32,9 +32,10 @@ class Window(NamedTuple):
 
 def removal_window(policy: PolicyObject, uncounted: int, now: dt.datetime) -> Window:
     """Returns the hour of the policy's status if it is not over, else one that begins now. `uncounted` removals are
-    those that the status does not have yet."""
+    those that the status does not have yet. An hour that begins later than now counts, unless it is far off: the clock
+    of the operator before was ahead, or the clock was set back."""
     since, removed = policy.status.removed_since, policy.status.removed
-    if since is None or not since <= now < since + WINDOW:
+    if since is None or abs(now - since) >= WINDOW:
         since, removed = now.replace(microsecond=0), 0
     return Window(since, removed + uncounted)
 
@@ -105,7 +106,9 @@ def _read_note(note: str | None) -> dict[str, Document]:
 
 
 def _key(recommender: Hpa | Vpa) -> str:
-    return f"{_kind(recommender)}/{recommender.metadata.name}"
+    """Returns the object's entry in a note. An object that the Hvpa creates later has another, also under its name."""
+    meta = recommender.metadata
+    return f"{_kind(recommender)}/{meta.name}/{meta.uid}"
 
 
 def _kind(recommender: Hpa | Vpa) -> OwnedKind:

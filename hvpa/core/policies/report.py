@@ -43,6 +43,16 @@ def ready_of(status: PolicyStatus) -> StatusCondition | None:
     return next((condition for condition in status.conditions if condition.type == "Ready"), None)
 
 
+def needs_person(status: PolicyStatus) -> bool:
+    """Whether the policy needs a person. Removals that go on when the hour is over need none."""
+    ready = ready_of(status)
+    return (
+        ready is not None
+        and ready.reason in PROBLEMS
+        and (ready.reason != REMOVAL_HELD or status.removal_held)
+    )
+
+
 @dataclass(slots=True)
 class Tally:
     """What a plan finds about a policy."""
@@ -63,6 +73,8 @@ class Tally:
     """Hvpas of workloads that the policy no longer selects, and that stay."""
     limit: int = 0
     """How many of them may be removed within an hour."""
+    holds_until_change: bool = False
+    """Whether they stay until the policy changes, and not only until the hour is over."""
     waits_for: list[str] = field(default_factory=list)
     """Hvpas that were updated and have yet to settle."""
     edited: list[str] = field(default_factory=list)
@@ -85,6 +97,7 @@ def status_of(policy: PolicyObject, tally: Tally | None, window: Window, now: dt
         why = _ready(tally, window.removed)
         names = ("selected", "generated", "up_to_date", "written_by_others", "opted_out", "awaiting_adoption")
         counts = {name: getattr(tally, name) for name in names} | {"awaiting_removal": tally.held}
+        counts["removal_held"] = tally.holds_until_change
         counts |= {"removed": window.removed, "removed_since": window.since if window.removed else None}
         conflict = _conflict(tally)
     conditions = [
@@ -134,7 +147,7 @@ def _why_held(tally: Tally, removed: int) -> str:
         return f"{what}, since it selects no workload at all; {how}"
     why = f"since rollout.maxRemovals allows {tally.limit} removals within an hour"
     why += f", and {removed} were made" if removed else ""
-    if removed and tally.held <= tally.limit:
+    if not tally.holds_until_change:
         return f"{what}, {why}; they are removed when the hour is over"
     confirmed = max(tally.held + removed, tally.limit + 1)
     return f"{what}, {why}; correct the selectors, or set rollout.maxRemovals to {confirmed} to remove them"

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from hvpa.api.policy.resource import SPECS, PolicyKey
 from hvpa.api.policy.status import PolicyStatus
-from hvpa.core.policies.report import PROBLEMS, ready_of
+from hvpa.core.policies.report import needs_person, ready_of
 
 STATES: Final = (
     "selected",
@@ -52,7 +52,7 @@ class PolicyMetrics(Collector):
             if (ready := ready_of(status)) is None:
                 continue
             policies[key.kind, ready.status, ready.reason] += 1
-            if ready.reason in PROBLEMS:
+            if needs_person(status):
                 problem.add_metric([*key, ready.reason], 1)
         kinds = {key.kind for key in statuses}
         for kind in SPECS:

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from hvpa.api.policy.status import PolicyStatus
-from hvpa.core.policies.model import PolicyChange, Return
+from hvpa.core.policies.model import ADOPTED, PolicyChange, Return
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.limits import Limiter
@@ -111,8 +111,12 @@ async def test_an_hvpa_whose_adopted_objects_can_t_be_returned_is_not_deleted(
 ) -> None:
     delete = replace(DELETE, returns=(Return("HorizontalPodAutoscaler", name, {}),))
     async with writing(tmp_path, answer) as sent:
-        with pytest.raises(WriteError):
+        with pytest.raises(WriteError) as caught:
             await sent.writer.write(delete)
+        assert str(caught.value).startswith(
+            f"HorizontalPodAutoscaler {name} can't be made as before its adoption: "
+        )
+        assert str(caught.value).endswith(f"remove the annotation {ADOPTED} of the Hvpa")
         assert "DELETE" not in [method for method, _, _ in sent.server.requests]
 
 

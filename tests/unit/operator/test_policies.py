@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ from hvpa.api.objects.read_models import Meta, RawHvpa
 from hvpa.api.policy.resource import PolicyObject
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.core.model import Event
-from hvpa.core.policies.model import PolicyChange
+from hvpa.core.policies.model import PolicyChange, PolicyInput
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import WatchState
 from hvpa.kube.cache.store import ALL_NAMESPACES
@@ -191,6 +191,22 @@ async def test_each_change_leads_to_a_plan_and_then_there_is_rest() -> None:
         looks = kept.states.looks
         await asyncio.sleep(0.05)
         assert kept.states.looks == looks
+
+
+async def test_after_a_failure_the_keeper_plans_again_without_another_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(world: PolicyInput, now: dt.datetime) -> NoReturn:
+        raise ValueError("a bug")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(policies, "plan_in_steps", fails)
+        kept = Kept()
+        kept.local.store(HVPA_POLICIES).put(stored(policy()))
+        with pytest.raises(ValueError, match="a bug"):
+            await kept.keeper.run()
+    async with background(kept.keeper.run()):
+        await until(lambda: kept.reasons() == ["NothingSelected"])
 
 
 async def test_an_edited_hvpa_follows_the_policy_again_once_it_is_as_before() -> None:

@@ -88,6 +88,21 @@ def test_the_status_is_an_event_when_the_policy_begins_to_need_a_person_and_when
     assert found == [("Warning", "RemovalHeld"), ("Normal", "UpToDate")]
 
 
+def test_removals_that_go_on_when_the_hour_is_over_are_a_warning_only_once_they_are_held() -> None:
+    condition = {"type": "Ready", "status": "False", "reason": "RemovalHeld", "message": "m"}
+    waits, held = (
+        policy(status={"conditions": [condition], "awaitingRemoval": 2, "removalHeld": held})
+        for held in (False, True)
+    )
+    assert of_status(policy(), waits.status) is None
+    event = of_status(waits, held.status)
+    assert event is not None
+    assert (event.type, event.reason) == ("Warning", "RemovalHeld")
+    assert of_status(held, held.status) is None
+    up = {"type": "Ready", "status": "True", "reason": "UpToDate", "message": "m"}
+    assert of_status(waits, policy(status={"conditions": [up]}).status) is None
+
+
 @pytest.mark.parametrize("reason", sorted(PROBLEMS))
 def test_a_status_without_conditions_is_no_event(reason: str) -> None:
     made = policy(status={"conditions": [{"type": "Ready", "status": "False", "reason": reason}]})

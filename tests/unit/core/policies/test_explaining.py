@@ -100,6 +100,25 @@ def test_policies_that_are_going_or_that_can_t_be_judged() -> None:
     ]
 
 
+@pytest.mark.parametrize("how", ["RemovalHeld", "invalid", "going"])
+def test_an_hvpa_that_another_policy_keeps_is_not_said_to_be_of_the_policy_that_selects_the_workload(
+    how: str,
+) -> None:
+    world = World([policy(spec={"stage": "Apply"})], [WEB])
+    world.settle()
+    world.policies.append(policy("all", namespace=""))
+    if how == "going":
+        world.policies[0] = policy(metadata={"deletionTimestamp": build.LONG_AGO})
+    else:
+        changed = {"workloads": {"names": ["x"]}, "stage": "Apply"}
+        world.replace(policy(spec=changed if how == "RemovalHeld" else {"template": {"mode": "Apply"}}))
+    world.settle()
+    assert lines(world)[-1] == (
+        "Hvpa web is still that of HvpaPolicy team, in mode Apply, and ClusterHvpaPolicy all takes it over later: see "
+        "the condition Ready of both"
+    )
+
+
 def test_who_opts_out_has_no_hvpa() -> None:
     world = World([policy()], [workload(annotations={OPT_OUT: "true"})])
     assert lines(world)[1:] == [f"No policy makes an Hvpa: the workload has the annotation {OPT_OUT}"]

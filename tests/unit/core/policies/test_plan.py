@@ -253,6 +253,18 @@ def test_a_wrong_note_of_the_time_is_no_reason_to_wait() -> None:
     assert [change.name for change in world.plan().changes] == ["b"]
 
 
+def test_a_time_in_the_future_keeps_others_waiting_no_longer_than_any_other() -> None:
+    """Whoever may edit an Hvpa may write it."""
+    world = World(
+        [policy(spec={"stage": "Apply", "rollout": {"maxConcurrent": 1}})], [workload("a"), workload("b")]
+    )
+    world.step()
+    world.step()
+    at = "9999-12-31T23:59:59Z"
+    world.edit("a", {"metadata": {"annotations": {f"{FROM_POLICY}-at": at}}, "status": None})
+    assert [change.name for change in world.plan().changes] == ["b"]
+
+
 def test_a_deleted_renamed_moved_or_excluded_workload_loses_its_hvpa() -> None:
     world = World([policy()], [workload("a"), workload("b"), workload("c", labels={"app": "c"})])
     world.settle()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import Any
 
@@ -247,6 +248,25 @@ def test_a_workload_that_a_wrong_selector_selects_by_chance_confirms_nothing() -
     )
 
 
+def test_a_correction_in_small_steps_removes_none_of_those_that_it_has_yet_to_reach() -> None:
+    """As when GitOps takes a label away from one Deployment after another, and somebody brings it back."""
+    world = world_of("kept", others=30)
+    world.replace(policy(spec={"workloads": {"exclude": {"selector": {"matchLabels": {"app": "x"}}}}}))
+    for index, name in enumerate(names(30), start=1):
+        world.workloads[index] = workload(name, labels={"app": "x"})
+        world.settle()
+    for index, name in enumerate(names(30)[:25], start=1):
+        world.workloads[index] = workload(name)
+        assert deleted(world.settle(later(minutes=20 + index))) == []
+    assert world.condition()[2] == (
+        "5 Hvpas stay although this policy no longer selects their workloads, since rollout.maxRemovals allows 10 "
+        "removals within an hour, and 10 were made; correct the selectors, or set rollout.maxRemovals to 15 to remove "
+        "them"
+    )
+    assert deleted(world.settle(later(days=1))) == []
+    assert (world.policies[0].status.awaiting_removal, world.policies[0].status.removal_held) == (5, True)
+
+
 def test_an_edited_hvpa_counts_as_any_other() -> None:
     world = world_of("kept", others=11)
     world.edit("w000", {"spec": {"mode": "Apply"}})
@@ -260,6 +280,16 @@ def test_a_clock_that_was_ahead_holds_nothing_for_longer() -> None:
     world.settle(later(days=300))
     world.replace(policy(spec={"workloads": {"exclude": {"names": names(20)}}}))
     assert len(deleted(world.settle())) == 10
+
+
+def test_a_clock_that_is_set_back_or_that_of_the_next_leader_allows_no_more_removals() -> None:
+    world = world_of("kept", others=20)
+    world.replace(policy(spec={"workloads": {"exclude": {"names": names(20)[:10]}}}))
+    assert len(deleted(world.settle(later(seconds=5)))) == 10
+    world.replace(policy(spec={"workloads": {"exclude": {"names": names(20)}}}))
+    assert deleted(world.settle()) == []
+    assert world.plan().wait == WINDOW + dt.timedelta(seconds=5)
+    assert len(deleted(world.settle(later(hours=1, seconds=5)))) == 10
 
 
 def test_each_policy_has_its_own_bound() -> None:
@@ -310,6 +340,7 @@ HPA_SPEC: Json = {
     "maxReplicas": 40,
 }
 VPA_SPEC: Json = {"targetRef": HPA_SPEC["scaleTargetRef"], "updatePolicy": {"updateMode": "Auto"}}
+HPA_ENTRY = "HorizontalPodAutoscaler/by-hand/h"
 LABELS = {"app": "web"}
 
 
@@ -393,6 +424,16 @@ def test_an_hpa_that_the_hvpa_created_goes_with_it() -> None:
     assert delete.returns == ()
 
 
+def test_an_hpa_that_the_hvpa_creates_under_the_name_of_an_adopted_one_goes_with_it() -> None:
+    """As when somebody deletes the adopted HPA, which has the name of its workload."""
+    world = after_adoption()
+    created = build.merged(raw(world.hpas[0]), {"metadata": {"uid": "created by the Hvpa"}})
+    world.hpas = [build.decoded(Hpa, created)]
+    world.workloads = world.workloads[1:]
+    (delete,) = world.step().changes
+    assert [each.kind for each in delete.returns] == ["VerticalPodAutoscaler"]
+
+
 def test_the_note_of_adopted_objects_outlives_changes_and_takes_in_later_ones() -> None:
     hpa, vpa = acting()
     world = World([policy(spec={"stage": "Apply"})], [workload(annotations={ADOPT: "true"})], hpas=[hpa])
@@ -402,8 +443,8 @@ def test_the_note_of_adopted_objects_outlives_changes_and_takes_in_later_ones() 
     world.settle()
     note = json.loads(world.hvpas["default", "web"]["metadata"]["annotations"][ADOPTED])
     assert note == {
-        "HorizontalPodAutoscaler/by-hand": HPA_SPEC,
-        "VerticalPodAutoscaler/by-hand": VPA_SPEC,
+        HPA_ENTRY: HPA_SPEC,
+        "VerticalPodAutoscaler/by-hand/v": VPA_SPEC,
     }
 
 
@@ -416,13 +457,13 @@ def test_somebody_who_applies_an_adopted_hpa_again_does_not_change_what_it_was()
     world.hpas = [build.decoded(Hpa, again)]
     world.settle()
     note = json.loads(world.hvpas["default", "web"]["metadata"]["annotations"][ADOPTED])
-    assert note["HorizontalPodAutoscaler/by-hand"] == HPA_SPEC
+    assert note[HPA_ENTRY] == HPA_SPEC
 
 
 def test_a_note_that_names_another_target_does_not_move_an_hpa() -> None:
     world = after_adoption()
     elsewhere = {**HPA_SPEC, "scaleTargetRef": {"kind": "Deployment", "name": "other"}}
-    note = json.dumps({"HorizontalPodAutoscaler/by-hand": elsewhere})
+    note = json.dumps({HPA_ENTRY: elsewhere})
     world.edit("web", {"metadata": {"annotations": {ADOPTED: note}}})
     world.workloads = world.workloads[1:]
     (delete,) = world.step().changes
@@ -431,7 +472,15 @@ def test_a_note_that_names_another_target_does_not_move_an_hpa() -> None:
 
 
 @pytest.mark.parametrize(
-    "note", ["", "no JSON", "[]", "{}", '{"HorizontalPodAutoscaler/by-hand": 1}', 20_000 * "["]
+    "note",
+    [
+        "",
+        "no JSON",
+        "[]",
+        "{}",
+        json.dumps({HPA_ENTRY: 1}),
+        20_000 * "[",
+    ],
 )
 def test_without_a_usable_note_nothing_is_returned(note: str) -> None:
     world = after_adoption()

@@ -25,7 +25,10 @@ def test_workloads_are_counted_by_kind_of_policy_and_problems_have_names() -> No
     found = series(
         {
             PolicyKey("HvpaPolicy", "shop", "a"): status("UpToDate", True, selected=3, generated=2),
-            PolicyKey("HvpaPolicy", "lab", "a"): status("RemovalHeld", selected=1, awaitingRemoval=7),
+            PolicyKey("HvpaPolicy", "lab", "a"): status(
+                "RemovalHeld", selected=1, awaitingRemoval=7, removalHeld=True
+            ),
+            PolicyKey("HvpaPolicy", "lab", "waits for the end of the hour"): status("RemovalHeld"),
             PolicyKey("HvpaPolicy", "lab", "new"): PolicyStatus(),
             PolicyKey("ClusterHvpaPolicy", "", "all"): status("NothingSelected"),
         }
