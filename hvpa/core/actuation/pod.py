@@ -163,7 +163,7 @@ class PodComparison(NamedTuple):
         ended = {name: usual for name, usual in on.items() if name not in starting}
         no_boost, refused = "", tuple[RefusedResize, ...]()
         if starting:
-            have, present = sizes_of_spec(pod.spec), sizes_reported(pod)
+            have, present = map(self.boosts.as_in_template, (sizes_of_spec(pod.spec), sizes_reported(pod)))
             beside = {name: only(have[name], {CPU}) for name in ended}
             begin = self._with_cpu(pod, beside | {name: boost.boosted for name, boost in starting.items()})
             if begin.resize is not None:
@@ -200,7 +200,7 @@ class PodComparison(NamedTuple):
         """
         spec, present = specified(pod), actual(pod)
         gaps = self._gaps(pod, present, spec)
-        on = self.boosts.boosted_in(sizes_reported(pod))
+        on = self.boosts.boosted_in(self.boosts.as_in_template(sizes_reported(pod)))
         at = {name: POD if name == SHARED else name for name in on}
         ending = {
             name
