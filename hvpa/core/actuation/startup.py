@@ -307,7 +307,10 @@ def _ratio(pairs: Sequence[tuple[Pod, Pod]]) -> Fraction:
 
 
 def _requested(pod: Pod) -> int:
-    """Returns the CPU that the containers of a pod request together, in millicores."""
+    """Returns the CPU that a pod requests, or its containers together, in millicores."""
+    whole = own_resources(pod.spec).requests.get(CPU)
+    if whole is not None:
+        return whole
     sizes = sizes_of_spec(pod.spec).values()
     return sum(map(_cpu_request, sizes))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Final
 
 import pytest
@@ -386,11 +387,23 @@ def inputs_of(
     boosts: Sequence[Any],
     whole: Mapping[str, Any] = OWN,
     containers: Sequence[Mapping[str, Any]] = (APP, SIDE),
+    init: Sequence[Mapping[str, Any]] = (),
 ) -> Any:
     own = build.hvpa(
         {"updateStrategy": {"type": "InPlace"}, "startupBoost": list(boosts)}, size_status(1, {})
     )
-    return replace(objects(whole, containers, {}, pods=(pod,)), hvpa=own)
+    return replace(objects(whole, containers, {}, init=init, pods=(pod,)), hvpa=own)
+
+
+@pytest.mark.parametrize(("factor", "times"), [(2, Fraction(1)), (6, Fraction(2))])
+def test_the_hpas_count_is_corrected_by_the_requests_that_it_divides_by(factor: int, times: Fraction) -> None:
+    """The pod requests the 900m of its init container: enough for 600m of the app, but not for 1800m."""
+    whole, first = {"limits": {"cpu": "800m"}}, [container("first", {"cpu": "900m"})]
+    pod, boosts = starts(whole, [APP], first), [{**BOOST, "cpu": {"factor": factor}}]
+    bigger = after(pod, boosted(pod, boosts, whole=whole, containers=[APP], init=first).resizes[0].body)
+    observed = build.scalable(inputs_of(bigger, boosts, whole, [APP], first))
+    assert observed.pods.boosted is not None
+    assert observed.pods.boosted[0] == times
 
 
 def test_earlier_boosts_of_new_pods_end_and_are_recorded() -> None:
