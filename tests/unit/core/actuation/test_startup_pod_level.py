@@ -242,6 +242,19 @@ def test_a_shared_boost_ends_although_others_gave_requests_to_containers(case: s
         assert counted(bigger, boosts, **rest) == counted(pod, boosts, **rest)
 
 
+def test_a_pod_keeps_the_request_of_an_injected_init_container() -> None:
+    """The API server refuses a pod that requests less than its init container, so the boost would never end."""
+    whole, injected = {"limits": {"cpu": "800m"}}, [container("first", {"cpu": "100m"})]
+    rest: dict[str, Any] = {"whole": whole, "containers": [container("app", {"cpu": "30m"})]}
+    pod = starts(whole, rest["containers"], injected)
+    assert own_resources(pod.spec).requests == {"cpu": 100}
+    bigger = after(pod, boosted(pod, [{**BOOST, "cpu": {"factor": 5}}], **rest).resizes[0].body)
+    assert own_resources(bigger.spec).requests == {"cpu": 150}
+    end = boosted(aged(bigger, 300), [{**BOOST, "cpu": {"factor": 5}}], **rest)
+    assert after(bigger, end.resizes[0].body).spec == pod.spec
+    assert is_accepted(pod.spec)
+
+
 def counted(pod: Pod, boosts: Sequence[Any], **rest: Any) -> Any:
     """The pod as it counts in decisions, without what is known about boosts."""
     observed = build.scalable(inputs_of(pod, boosts, **rest))
