@@ -48,7 +48,7 @@ from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import LIMIT_STEP_PERCENT, USE_COUNTS, USE_PERCENT
 from hvpa.core.workload.containers import SHARED, changes, read_all, reported
-from hvpa.core.workload.pod_level import POD, with_pod
+from hvpa.core.workload.pod_level import POD, of_init, with_pod
 from hvpa.core.workload.rollout import is_living
 from hvpa.core.workload.runtimes import read_at_start
 from hvpa.core.workload.starving import OOM_KILLED
@@ -163,7 +163,7 @@ class PodComparison(NamedTuple):
         ended = {name: usual for name, usual in on.items() if name not in starting}
         no_boost, refused = "", tuple[RefusedResize, ...]()
         if starting:
-            have, present = sizes_of_spec(pod.spec), sizes_reported(pod)
+            have, present = map(self.boosts.as_in_template, (sizes_of_spec(pod.spec), sizes_reported(pod)))
             beside = {name: only(have[name], {CPU}) for name in ended}
             begin = self._with_cpu(pod, beside | {name: boost.boosted for name, boost in starting.items()})
             if begin.resize is not None:
@@ -200,7 +200,7 @@ class PodComparison(NamedTuple):
         """
         spec, present = specified(pod), actual(pod)
         gaps = self._gaps(pod, present, spec)
-        on = self.boosts.boosted_in(sizes_reported(pod))
+        on = self.boosts.boosted_in(self.boosts.as_in_template(sizes_reported(pod)))
         at = {name: POD if name == SHARED else name for name in on}
         ending = {
             name
@@ -217,7 +217,7 @@ class PodComparison(NamedTuple):
                 name: part for name in spec if (part := differing(spec[name], target[name])) != NOTHING
             }
             if POD in spec:
-                due = _with_room(spec, due, is_guaranteed=qos_class(pod, spec) == "Guaranteed")
+                due = _with_room(pod, spec, due, is_guaranteed=qos_class(pod, spec) == "Guaranteed")
             return _of_start(_state_with_resize(pod, spec, due, restarts=False))
         return self._state_under_way(pod, restarts=False)
 
@@ -326,7 +326,7 @@ class PodComparison(NamedTuple):
             if known[key] != NOTHING:
                 due[name] = known[key]
         if due and POD in sizes and POD in self.sizes:
-            return _with_room(sizes, due, is_guaranteed=POD in equal)
+            return _with_room(pod, sizes, due, is_guaranteed=POD in equal)
         return due
 
     def _put_back_refused(
@@ -530,7 +530,9 @@ def _due_change(
     return differing(have, ResourceRequirements(requests, limits))
 
 
-def _with_room(sizes: ContainerSizes, due: ContainerSizes, *, is_guaranteed: bool) -> ContainerSizes:
+def _with_room(
+    pod: Pod, sizes: ContainerSizes, due: ContainerSizes, *, is_guaranteed: bool
+) -> ContainerSizes:
     """Returns changes that the API server accepts: the pod requests at least what its containers request, and no
     container has a larger limit than the pod (`validatePodResourceConsistency` in pkg/apis/core/validation). Containers
     that only the pod has count, and memory limits fall in steps."""
@@ -538,9 +540,9 @@ def _with_room(sizes: ContainerSizes, due: ContainerSizes, *, is_guaranteed: boo
     own = then.pop(POD)
     requests, limits = dict(own.requests), dict(own.limits)
     for resource in requests:
-        requests[resource] = max(
-            requests[resource], sum([size.requests.get(resource, 0) for size in then.values()])
-        )
+        own_requests = {name: size.requests.get(resource, 0) for name, size in then.items()}
+        least = max(sum(own_requests.values()), of_init(pod.spec, resource, own_requests))
+        requests[resource] = max(requests[resource], least)
     for resource in limits:
         least = requests.get(resource, 0)
         limits[resource] = max(

@@ -87,7 +87,7 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     boosts = Boosts.of(observation, sizes_of(desired.containers))
     no_boost = _without_boost(observation, boosts, states)
     status = _actuation(states, observation, no_boost)
-    new, had = Boosts.of(observation, size_of_new_pods(desired)), _sizes_had(observation)
+    new, had = Boosts.of(observation, size_of_new_pods(desired)), _sizes_had(observation, boosts)
     kept = boosts.recorded(had)
     kept += tuple([boost for boost in new.recorded(had) if boost not in kept])
     replaced_for = frozenset[str]().union(*[state.replaced_for for state in states])
@@ -105,17 +105,17 @@ def end_boosts(
         return (), ()
     comparison = PodComparison.of(context, observation, {}, LAST_INSTANT)
     ends = [end.resize for pod in pods if (end := comparison.end_of_boosts(pod)) is not None and end.resize]
-    return tuple(ends), boosts.recorded(_sizes_had(observation))
+    return tuple(ends), boosts.recorded(_sizes_had(observation, boosts))
 
 
-def _sizes_had(observation: ObservedState) -> list[ContainerSizes]:
+def _sizes_had(observation: ObservedState, boosts: Boosts) -> list[ContainerSizes]:
     """Returns the sizes that pods have by their spec and by their kubelet, and those that new pods are created with."""
     pods = own_pods(observation)
     assert observation.target is not None
     template = observation.target.spec.template.spec
     entries = [with_rest(template, sizes_in(entry)) for _, entry in observation.creation_sizes or ()]
-    specs = [sizes_of_spec(pod.spec) for pod in pods]
-    return [*specs, *map(sizes_reported, pods), *entries]
+    of_pods = [*[sizes_of_spec(pod.spec) for pod in pods], *map(sizes_reported, pods)]
+    return [*map(boosts.as_in_template, of_pods), *entries]
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:

@@ -45,7 +45,7 @@ from hvpa.core.workload.containers import (
     sharing,
     wire,
 )
-from hvpa.core.workload.pod_level import total
+from hvpa.core.workload.pod_level import own_resources, requested, total
 from hvpa.core.workload.rollout import REPLICA_FAILURE, is_living
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 from hvpa.recommend.hpa.pods import lasting, sidecars
@@ -141,6 +141,8 @@ class Boosts(NamedTuple):
     left_out: tuple[str, ...] = ()
     """Why containers get no boost, in words."""
     pod_limit: PodLimit | None = None
+    template: PodSpec | None = None
+    """The pod template, if containers share the pod's CPU."""
 
     @classmethod
     def of(cls, observation: ObservedState, sizes: ContainerSizes) -> Boosts:
@@ -161,9 +163,36 @@ class Boosts(NamedTuple):
         is_young = self.is_young(pod, clock)
         return {
             name: self.usual[name]
-            for name in self.boosted_in(sizes_of_spec(pod.spec))
+            for name in self.boosted_in(self.as_in_template(sizes_of_spec(pod.spec)))
             if is_young or name in self.undecided
         }
+
+    def as_in_template(self, sizes: ContainerSizes) -> ContainerSizes:
+        """Returns these sizes of a pod with what its containers share by the template, if that is a boost. Others, such
+        as a LimitRange or a webhook, can have given requests to containers of the pod, which are a part of that.
+
+        Example: a pod has 600m for its start, its app 300m, an injected proxy 50m. By the template, 300m are shared.
+        """
+        if self.template is None or SHARED not in sizes:
+            return sizes
+        own = requested(self.template, CPU)
+        given = sum([_cpu_request(size) for name, size in sizes.items() if name not in own])
+        if not given:
+            return sizes
+        rest, limit = sizes[SHARED].requests.get(CPU, 0) + given, sizes[SHARED].limits.get(CPU)
+        if CPU not in own_resources(self.template).requests and own.keys() == {SHARED} and limit is not None:
+            rest = limit
+        then = with_cpu(sizes, {SHARED: _cpu(rest)})
+        return then if SHARED in self.boosted_in(then) else sizes
+
+    def unboosted_in(self, sizes: ContainerSizes) -> ContainerSizes:
+        """Returns these sizes of a pod with the usual CPU of the containers that have a boost in them."""
+        then = self.as_in_template(sizes)
+        usual = self.without_in(then)
+        if then is sizes:
+            return usual
+        shared = [size[SHARED].requests[CPU] for size in (sizes, usual, then)]
+        return with_cpu(usual, {SHARED: _cpu(max(0, shared[0] + shared[1] - shared[2]))})
 
     def boosted_in(self, sizes: ContainerSizes) -> list[str]:
         """Returns the containers that have the CPU of a boost in these sizes."""
@@ -207,7 +236,7 @@ class Boosts(NamedTuple):
         """Returns these sizes of a pod without its boosts."""
         if not self.known or not self.is_young(pod, clock):
             return sizes
-        return self.without_in(sizes)
+        return self.unboosted_in(sizes)
 
     def recorded(self, had: Sequence[ContainerSizes]) -> tuple[BoostedContainer, ...]:
         """Returns, for the status, the present boosts, and earlier ones in sizes that pods have or are created with."""
@@ -278,7 +307,10 @@ def _ratio(pairs: Sequence[tuple[Pod, Pod]]) -> Fraction:
 
 
 def _requested(pod: Pod) -> int:
-    """Returns the CPU that the containers of a pod request together, in millicores."""
+    """Returns the CPU that a pod requests, or its containers together, in millicores."""
+    whole = own_resources(pod.spec).requests.get(CPU)
+    if whole is not None:
+        return whole
     sizes = sizes_of_spec(pod.spec).values()
     return sum(map(_cpu_request, sizes))
 
@@ -399,7 +431,8 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
     known = _variants(boosts, [one for one in earlier if one.name in present])
     usual_cpu = {name: _usual(present[name]) for name in known if name in present}
     undecided = frozenset(name for name in known if CPU not in sizes.get(name, NOTHING).requests)
-    return Boosts(boosts, known, usual_cpu, undecided, first, tuple(left_out), of_pod)
+    sharing_pod = pod if SHARED in known else None
+    return Boosts(boosts, known, usual_cpu, undecided, first, tuple(left_out), of_pod, sharing_pod)
 
 
 def _variants(boosts: Mapping[str, Boost], earlier: Sequence[BoostedContainer]) -> dict[str, list[Variant]]:

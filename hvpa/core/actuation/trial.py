@@ -227,7 +227,7 @@ def largest_of(observation: ObservedState, pods: Sequence[Pod]) -> ContainerSize
     boosts = Boosts.of(observation, {})
     largest: dict[str, ResourceRequirements] = {}
     for pod in pods:
-        for name, have in boosts.without_in(present_sizes(pod)).items():
+        for name, have in boosts.unboosted_in(present_sizes(pod)).items():
             largest[name] = by_section(larger, have, largest.get(name, NOTHING))
     return largest
 

@@ -283,7 +283,7 @@ def total(template: PodSpec, sizes: Sizes, resource: Resource) -> int:
     """Returns the request of a pod with these sizes; containers without one have the template's. It is at least what
     init containers need."""
     requests = _requests(template, sizes, resource)
-    return max(sum(requests.values()), _of_init(template, resource, requests))
+    return max(sum(requests.values()), of_init(template, resource, requests))
 
 
 def _requests(template: PodSpec, sizes: Sizes, resource: Resource) -> dict[str, int]:
@@ -294,7 +294,7 @@ def _requests(template: PodSpec, sizes: Sizes, resource: Resource) -> dict[str, 
     return {**requested(template, resource), **changed}
 
 
-def _of_init(template: PodSpec, resource: Resource, requests: Mapping[str, int]) -> int:
+def of_init(template: PodSpec, resource: Resource, requests: Mapping[str, int]) -> int:
     """Returns the largest request of an init container with the native sidecars before it. `requests`: those of
     sidecars."""
     beside = most = 0
@@ -310,7 +310,7 @@ def _of_init(template: PodSpec, resource: Resource, requests: Mapping[str, int])
 def least_shared(template: PodSpec, resource: Resource) -> int:
     """Returns the least request of `SHARED` with which the pod requests what its init containers need."""
     own = requested(template, resource)
-    return max(0, _of_init(template, resource, own) - sum(own.values()) + own.get(SHARED, 0))
+    return max(0, of_init(template, resource, own) - sum(own.values()) + own.get(SHARED, 0))
 
 
 def with_limits(

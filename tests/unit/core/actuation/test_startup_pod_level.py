@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Final
 
 import pytest
@@ -218,6 +219,56 @@ def test_the_begin_of_a_boost_carries_no_memory() -> None:
     assert changes(boosted(bigger, size=size)) == {"": pair({"memory": "2G"}, {"memory": "2G"})}
 
 
+GIVEN: Final = {
+    "an injected container": (OWN, [APP, SIDE], [APP, SIDE, container("proxy", {"cpu": "50m"})]),
+    "a LimitRange": (OWN, [APP, SIDE], [APP, container("side", {"cpu": "60m"}, {"cpu": "500m"})]),
+    "a LimitRange, for all containers": (OWN, [SIDE], [container("side", {"cpu": "60m"})]),
+    "a limit alone": ({"limits": {"cpu": "800m"}}, [SIDE], [container("side", {"cpu": "60m"})]),
+}
+
+
+@pytest.mark.parametrize("case", GIVEN)
+def test_a_shared_boost_ends_although_others_gave_requests_to_containers(case: str) -> None:
+    whole, template, containers = GIVEN[case]
+    rest: dict[str, Any] = {"whole": whole, "containers": template}
+    boosts, pod = [{**BOOST, "container": "side"}], starts(whole, containers)
+    bigger = after(pod, boosted(pod, boosts, **rest).resizes[0].body)
+    starting = boosted(bigger, boosts, **rest)
+    assert (starting.resizes, actuation(starting).starting) == ((), 1)
+    end = after(bigger, boosted(aged(bigger, 300), boosts, **rest).resizes[0].body)
+    assert own_resources(end.spec).limits == own_resources(pod.spec).limits
+    if "requests" in whole:
+        assert end.spec == pod.spec
+        assert counted(bigger, boosts, **rest) == counted(pod, boosts, **rest)
+
+
+def test_a_pod_keeps_the_request_of_an_injected_init_container() -> None:
+    """The API server refuses a pod that requests less than its init container, so the boost would never end."""
+    whole, injected = {"limits": {"cpu": "800m"}}, [container("first", {"cpu": "100m"})]
+    rest: dict[str, Any] = {"whole": whole, "containers": [container("app", {"cpu": "30m"})]}
+    pod = starts(whole, rest["containers"], injected)
+    assert own_resources(pod.spec).requests == {"cpu": 100}
+    bigger = after(pod, boosted(pod, [{**BOOST, "cpu": {"factor": 5}}], **rest).resizes[0].body)
+    assert own_resources(bigger.spec).requests == {"cpu": 150}
+    end = boosted(aged(bigger, 300), [{**BOOST, "cpu": {"factor": 5}}], **rest)
+    assert after(bigger, end.resizes[0].body).spec == pod.spec
+    assert is_accepted(pod.spec)
+
+
+def counted(pod: Pod, boosts: Sequence[Any], **rest: Any) -> Any:
+    """The pod as it counts in decisions, without what is known about boosts."""
+    observed = build.scalable(inputs_of(pod, boosts, **rest))
+    return structs.replace(observed.pods, boosted=None), largest_of(observed, observed.resizable)
+
+
+def test_a_shared_boost_of_a_pod_of_an_older_template_ends() -> None:
+    """The container that requests 300m was named app."""
+    bigger = after(starts(), boosted(starts(), [OF_SHARED]).resizes[0].body)
+    renamed = [container("web", {"cpu": "300m"}), SIDE]
+    end = boosted(aged(bigger, 300), [OF_SHARED], containers=renamed)
+    assert changes(end) == {"": cpu("400m", "800m")}
+
+
 # --- left out, or less -----------------------------------------------------------------------------------------------
 def test_a_limit_that_stays_bounds_the_boosts_of_a_pod_together() -> None:
     """800m are the pod's limit and 400m its request: 399m are left, of which app has 300m."""
@@ -344,11 +395,28 @@ def test_a_boosted_pod_counts_as_if_it_had_its_usual_requests(boosts: Sequence[A
     assert structs.replace(counted, boosted=None) == usual
 
 
-def inputs_of(pod: Pod, boosts: Sequence[Any]) -> Any:
+def inputs_of(
+    pod: Pod,
+    boosts: Sequence[Any],
+    whole: Mapping[str, Any] = OWN,
+    containers: Sequence[Mapping[str, Any]] = (APP, SIDE),
+    init: Sequence[Mapping[str, Any]] = (),
+) -> Any:
     own = build.hvpa(
         {"updateStrategy": {"type": "InPlace"}, "startupBoost": list(boosts)}, size_status(1, {})
     )
-    return replace(objects(OWN, [APP, SIDE], {}, pods=(pod,)), hvpa=own)
+    return replace(objects(whole, containers, {}, init=init, pods=(pod,)), hvpa=own)
+
+
+@pytest.mark.parametrize(("factor", "times"), [(2, Fraction(1)), (6, Fraction(2))])
+def test_the_hpas_count_is_corrected_by_the_requests_that_it_divides_by(factor: int, times: Fraction) -> None:
+    """The pod requests the 900m of its init container: enough for 600m of the app, but not for 1800m."""
+    whole, first = {"limits": {"cpu": "800m"}}, [container("first", {"cpu": "900m"})]
+    pod, boosts = starts(whole, [APP], first), [{**BOOST, "cpu": {"factor": factor}}]
+    bigger = after(pod, boosted(pod, boosts, whole=whole, containers=[APP], init=first).resizes[0].body)
+    observed = build.scalable(inputs_of(bigger, boosts, whole, [APP], first))
+    assert observed.pods.boosted is not None
+    assert observed.pods.boosted[0] == times
 
 
 def test_earlier_boosts_of_new_pods_end_and_are_recorded() -> None:

@@ -15,7 +15,7 @@ from msgspec import structs
 from builders import build
 from hvpa.api.objects.read_models import Workload
 from hvpa.core import Objects
-from hvpa.core.workload.pod_level import own_resources
+from hvpa.core.workload.pod_level import own_resources, total
 from tests.unit.core.workload.test_governed import objects
 from tests.unit.core.workload.test_pod_level import EAGER, whole_of
 
@@ -73,7 +73,7 @@ def measured(
         )
         for index in range(count)
     ]
-    request = own_resources(spec).requests["cpu"]
+    request = own_resources(spec).requests.get("cpu") or total(spec, {}, "cpu")
     utilization = round(100 * used / count / request)
     is_near = abs(utilization - TARGET) * 10 <= TARGET
     current = {"averageUtilization": utilization, "averageValue": f"{used // count}m"}
@@ -95,6 +95,21 @@ def test_what_pods_request_beside_the_app_does_not_make_replicas_alternate(
     states = counts(OWN, containers, [], used)
     assert len(set(states[-30:])) == 1, states
     needed = math.ceil(used * 100 / TARGET / 1500)
+    assert states[-1][0] in (needed, needed + 1)
+
+
+@pytest.mark.parametrize(
+    ("app", "mesh", "used"),
+    [(800, 600, 1500), (800, 799, 1500), (800, 802, 1500), (1000, 900, 2000), (1000, 999, 2000)],
+)
+def test_a_mesh_that_requests_about_as_much_as_the_app_makes_nothing_alternate(
+    app: int, mesh: int, used: int
+) -> None:
+    """The pods have no resources of their own. Replicas alternated between 1 and 4, where the HPA rests at 3."""
+    containers = [build.container("app", {"cpu": f"{app}m"}), build.container("mesh", {"cpu": f"{mesh}m"})]
+    states = counts({}, containers, [], used, 100, "100m")
+    assert len(set(states[-30:])) == 1, states
+    needed = math.ceil(used * 100 / TARGET / (app + mesh))
     assert states[-1][0] in (needed, needed + 1)
 
 
