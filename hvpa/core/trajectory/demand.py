@@ -290,9 +290,9 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     Containers with a VPA target get their share by VPA targets, but at most the usage that these imply (target / 1.15):
     load that the VPA has not seen yet belongs to the app. Containers without a VPA target get the rest beyond the app's
     implied usage. Their part is at least the rest of the demand × their requests / (the app's requests + their
-    requests), and at most their requests. These are counted in the present pods if the app requests at least twice as
-    much, in the pods that the metric needs (if these are fewer) if it requests no more, and in proportion between
-    (docs/decisions/0097): otherwise each count would lead to another one.
+    requests), and at most their requests. These are counted in the present pods if the app requests at least 2.8 times
+    as much, in the pods that the metric needs (if these are fewer) if it requests at most 0.8 times as much, and in
+    proportion between (docs/decisions/0097): otherwise each count would lead to another one.
 
     Example: each of 4 pods has an app and a native sidecar of 500m each and uses 375m; target 50 percent. The app's VPA
     target is 288m, so the app uses 250m and the sidecar 125m. By usage, 1000m of the demand of 3000m are the sidecars'.
@@ -309,7 +309,7 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     share = min(left, whole * demand.counted) * pod.unknown // whole
     most = pod.unknown * demand.counted
     fewer = min(most, ceil_div(pod.unknown * demand.pods, MICRO))
-    part = min(pod.unknown, max(0, pod.governed - pod.unknown))
+    part = min(pod.unknown, max(0, 5 * pod.governed - 4 * pod.unknown) // 10)
     most = fewer + (most - fewer) * part // max(1, pod.unknown)
     beside = min(left - of_app * calls // (VPA_PERCENT * use), most)
     return of_known + max(share, beside)
