@@ -73,7 +73,7 @@ from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.lately import Demands
 from hvpa.core.values.memo import Basis, Memo, remembered_while
-from hvpa.core.values.weight import FULL, AvailableAxes, Bounds, EffectiveWeight, weight_at, weight_intervals
+from hvpa.core.values.weight import FULL, AvailableAxes, Bounds, EffectiveWeight, is_horizontal, weight_at
 from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.pod_level import for_api
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps, rollout_goes_on
@@ -347,13 +347,9 @@ def _usual_size(observation: ScalableState, context: GateContext) -> RequestsRes
     """Return the requests for pods that are switched on again: the VPA's recommendation, unless all weights are 0. The
     last pods had the size for the end of a load, and a change costs nothing while there are no pods."""
     vpa, has_pods = observation.vpa, observation.workload.spec.replicas > 0
-    weights = weight_intervals(observation.spec, vertical_only=not observation.hpa.configured)
-    if (
-        has_pods
-        or not vpa.in_charge
-        or vpa.problem is not None
-        or not any(item.weight_ppm for item in weights)
-    ):
+    if has_pods or not vpa.in_charge or vpa.problem is not None:
+        return None
+    if is_horizontal(observation.spec, vertical_only=not observation.hpa.configured):
         return None
     return scale_vertically(observation, context, EffectiveWeight(FULL, "there are no pods"), wants_out=False)
 

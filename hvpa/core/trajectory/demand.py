@@ -14,7 +14,15 @@ from hvpa.core.path.curve import Margin
 from hvpa.core.path.path import Overlaps, ResourceKey, Sizes
 from hvpa.core.recommenders.estimate import MICRO, MOST_PODS, MetricDemand
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
-from hvpa.core.values.tuning import BOOST_PERCENT, OOM_PERCENT, PINNED_PERCENT, SATURATED_PERCENT, VPA_PERCENT
+from hvpa.core.values.tuning import (
+    BOOST_PERCENT,
+    NEEDED_UP_TO_PERCENT,
+    OOM_PERCENT,
+    PINNED_PERCENT,
+    PRESENT_FROM_PERCENT,
+    SATURATED_PERCENT,
+    VPA_PERCENT,
+)
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import SHARED
 
@@ -290,9 +298,8 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     Containers with a VPA target get their share by VPA targets, but at most the usage that these imply (target / 1.15):
     load that the VPA has not seen yet belongs to the app. Containers without a VPA target get the rest beyond the app's
     implied usage. Their part is at least the rest of the demand × their requests / (the app's requests + their
-    requests), and at most their requests. These are counted in the present pods if the app requests at least 2.8 times
-    as much, in the pods that the metric needs (if these are fewer) if it requests at most 0.8 times as much, and in
-    proportion between (docs/decisions/0097): otherwise each count would lead to another one.
+    requests), and at most their requests: of the present pods, of the pods that the metric needs if these are fewer, or
+    an amount between the two (`_part_of_present`).
 
     Example: each of 4 pods has an app and a native sidecar of 500m each and uses 375m; target 50 percent. The app's VPA
     target is 288m, so the app uses 250m and the sidecar 125m. By usage, 1000m of the demand of 3000m are the sidecars'.
@@ -309,10 +316,19 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     share = min(left, whole * demand.counted) * pod.unknown // whole
     most = pod.unknown * demand.counted
     fewer = min(most, ceil_div(pod.unknown * demand.pods, MICRO))
-    part = min(pod.unknown, max(0, 5 * pod.governed - 4 * pod.unknown) // 10)
-    most = fewer + (most - fewer) * part // max(1, pod.unknown)
+    most = fewer + (most - fewer) * _part_of_present(pod) // 100
     beside = min(left - of_app * calls // (VPA_PERCENT * use), most)
     return of_known + max(share, beside)
+
+
+def _part_of_present(pod: _Pod) -> int:
+    """Return how far the requests of containers without a VPA target count in the present pods, in percent; the rest of
+    the way, in the pods that the metric needs. In the present pods alone, each count would lead to another one if these
+    containers request about as much as the app, or more.
+    """
+    ratio = pod.governed * 100 // max(1, pod.unknown)
+    span = PRESENT_FROM_PERCENT - NEEDED_UP_TO_PERCENT
+    return min(100, max(0, ratio - NEEDED_UP_TO_PERCENT) * 100 // span)
 
 
 def pods_needed(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> int:

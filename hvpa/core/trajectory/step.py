@@ -41,7 +41,7 @@ from hvpa.core.trajectory.view import SolutionView
 from hvpa.core.values.clock import after
 from hvpa.core.values.lately import Demands
 from hvpa.core.values.tuning import FEW_NEW, NOT_WORTH_REPLACING, ROOM_FOR, SETTLING, STARVES_FOR
-from hvpa.core.values.weight import Bounds, EffectiveWeight, weight_intervals, weight_leaving
+from hvpa.core.values.weight import Bounds, EffectiveWeight, is_horizontal, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import (
     SHARED,
     ContainerResource,
@@ -288,10 +288,7 @@ class JointScaling:
         if SHARED in self.resources:
             own = self.resources[SHARED].limits
             limits |= {ResourceKey(SHARED, resource): limit for resource, limit in own.items()}
-        weights = (
-            [] if trajectory_of(self.spec).intervals else weight_intervals(self.spec, self.vertical_only)
-        )
-        horizontal = bool(weights) and all([interval.weight_ppm == 0 for interval in weights])
+        horizontal = not trajectory_of(self.spec).intervals and is_horizontal(self.spec, self.vertical_only)
         return Requests(
             known.requests,
             known.first,

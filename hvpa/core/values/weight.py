@@ -98,6 +98,11 @@ def weight_intervals(spec: HvpaSpec, vertical_only: bool) -> tuple[WeightInterva
     )
 
 
+def is_horizontal(spec: HvpaSpec, vertical_only: bool) -> bool:
+    """Returns whether the weight is 0 everywhere."""
+    return not any(interval.weight_ppm for interval in weight_intervals(spec, vertical_only))
+
+
 class AvailableAxes(msgspec.Struct, frozen=True, gc=False):
     """The available axes."""
 

@@ -117,8 +117,8 @@ def test_a_mesh_that_requests_about_as_much_as_the_app_makes_nothing_alternate(
 
 @pytest.mark.long
 def test_few_random_workloads_alternate_or_run_hot_beside_a_mesh() -> None:
-    """Without the bound by the pods that the metric needs, 18 of 100 alternate, and 11 use more than 60 percent of their
-    requests (docs/decisions/0097)."""
+    """Without the bound by the pods that the metric needs, 18 of 100 alternate, and 11 use more than 60 percent of
+    their requests (docs/decisions/0097)."""
     draw = random.Random(9000)
     alternating = hot = 0
     for _ in range(100):
