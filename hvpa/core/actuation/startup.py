@@ -390,7 +390,10 @@ def boosts_of(inputs: BoostInputs, sizes: ContainerSizes) -> Boosts:
     shared = sharing(present, CPU) if CPU in present.get(SHARED, NOTHING).requests else ()
     fixed = {name for name in template if policy(name).controlled_values == "RequestsOnly"}
     fixed |= {SHARED} if fixed.intersection(shared) else set()
-    of_pod = _pod_limit(pod, sizes, present, fixed)
+    of_pod, rest = None, present.get(SHARED, NOTHING)
+    if CPU in rest.limits:
+        of_pod = PodLimit(rest.limits[CPU], fixed, pod, sizes)
+        present[SHARED] = ResourceRequirements(rest.requests, {})
     limits, room = _limits_of_others(template, pods), _room(present, node)
     spare = LARGEST if of_pod is None else max(0, of_pod.usual - 1 - of_pod.request)
     ending = {
@@ -444,17 +447,6 @@ def _variants(boosts: Mapping[str, Boost], earlier: Sequence[BoostedContainer]) 
         variants[:] = [variant for variant in variants if variant.size != size]
         variants.append(Variant(size, max([one.at_most, *same])))
     return known
-
-
-def _pod_limit(
-    template: PodSpec, sizes: ContainerSizes, present: dict[str, ResourceRequirements], fixed: Set[str]
-) -> PodLimit | None:
-    """Returns the CPU limit of the pod itself, if it has one. It is taken out of `present`, where `SHARED` has it."""
-    shared = present.get(SHARED, NOTHING)
-    if CPU not in shared.limits:
-        return None
-    present[SHARED] = ResourceRequirements(shared.requests, {})
-    return PodLimit(shared.limits[CPU], fixed, template, sizes)
 
 
 def _room(present: ContainerSizes, node: LargestNode | None) -> int:
