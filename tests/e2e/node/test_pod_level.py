@@ -65,18 +65,24 @@ def test_the_kubelet_resizes_a_pod_whose_containers_have_no_requests(pods: RealP
     assert status(pods.get("web"))["restartCount"] == 0
 
 
-def test_the_operator_resizes_running_pods_and_new_ones_have_the_size(
-    node_cluster: ControlPlane, pods: RealPods
-) -> None:
+def deployed(pods: RealPods) -> str:
+    """Create the Deployment and its VPA; return the name of its pod."""
     api, namespace = pods.api, pods.namespace
-    kubeconfig = install_operator_rbac(node_cluster, deployment=False)
     template = {"metadata": {"labels": {"app": "web"}}, "spec": spec(pods)}
     content = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     metadata = {"name": "web", "namespace": namespace}
     api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": content})
     await_pods(api, namespace, "web")
-    first = pods.only_pod("web")
     recommended.vpa(api, namespace, "web", WEB)
+    return pods.only_pod("web")
+
+
+def test_the_operator_resizes_running_pods_and_new_ones_have_the_size(
+    node_cluster: ControlPlane, pods: RealPods
+) -> None:
+    api, namespace = pods.api, pods.namespace
+    kubeconfig = install_operator_rbac(node_cluster, deployment=False)
+    first = deployed(pods)
     recommended.recommend_target(
         api, namespace, "web", {"side": {"cpu": "100m", "memory": "64M"}}, cpu="400m", memory="128M"
     )
@@ -114,13 +120,7 @@ def test_new_pods_have_more_cpu_for_the_start_of_what_their_containers_share(
     api, namespace = pods.api, pods.namespace
     wait_for(lambda: not api.list("Pod"), 60, "no pod of an earlier test, so that the node has room")
     kubeconfig = install_operator_rbac(node_cluster, deployment=False)
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec(pods)}
-    content = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
-    metadata = {"name": "web", "namespace": namespace}
-    api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": content})
-    await_pods(api, namespace, "web")
-    first = pods.only_pod("web")
-    recommended.vpa(api, namespace, "web", WEB)
+    first = deployed(pods)
     boosted = {"requests": {**OWN["requests"], "cpu": "600m"}, "limits": {**OWN["limits"], "cpu": "1200m"}}
     boost = {"container": "app", "cpu": {"factor": 3}, "after": "20s"}
     with Operator(node_cluster, kubeconfig):
