@@ -136,7 +136,7 @@ class PodUsage(NamedTuple):
 
 
 def _of_all(rule: Callable[[Sequence[T]], T], values: Sequence[T | None]) -> T | None:
-    """Returns the values as one; None if one is missing."""
+    """Returns `rule` of these values (such as their sum); None if one of them is unknown."""
     known = [value for value in values if value is not None]
     return rule(known) if known and len(known) == len(values) else None
 

@@ -56,7 +56,7 @@ class Fleet:
         self.api = KubeApi(Path(shells.env["KUBECONFIG"]))
 
     def type(self, block: str) -> str:
-        """The output of a block's commands, which wait longer than on the page: other tests run beside this one."""
+        """Return the output of a block's commands. They wait longer than on the page, because other tests run too."""
         return self.shells.run(re.sub(r"--timeout=\d+m", "--timeout=12m", block), seconds=840)
 
     def sizes(self) -> dict[Place, Json]:
