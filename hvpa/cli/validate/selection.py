@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -11,7 +11,7 @@ from hvpa.api.hvpa.resource import read_hvpa
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import RawHvpa, Workload
 from hvpa.api.policy.resource import PolicyKey, PolicyObject, read_policy
-from hvpa.api.policy.spec import ClusterHvpaPolicySpec
+from hvpa.api.policy.spec import ClusterHvpaPolicySpec, PolicyWorkloadKind
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values import text
 from hvpa.cli.input.files import Document
@@ -22,7 +22,7 @@ from hvpa.core.policies.plan import plan
 from hvpa.core.policies.selecting import selects_namespace
 from hvpa.kube.clock import SystemClock
 
-SELECTABLE: Final = ("Deployment", "StatefulSet", "DaemonSet")
+SELECTABLE: Final = frozenset(get_args(PolicyWorkloadKind))
 """Kinds of workloads that policies can select."""
 OPERATOR: Final = "hvpa-system"
 """The operator's namespace as config/ and the chart have it. (`hvpa.cli.input.operator` would load the client.)"""
@@ -44,13 +44,12 @@ def selections(
     namespaces = {str(each.metadata.get("name")): each for each in others if each.kind == "Namespace"}
     labels = {name: _labels(each) for name, each in namespaces.items()}
     read = {key: each for document in policies for key, each in _read(document)}
-    kinds = frozenset(SELECTABLE)
     present = [each for document in hvpas if (each := _present(document)) is not None]
     world = PolicyInput(
         [made for _, made in read.values()],
         labels,
         workloads,
-        kinds,
+        SELECTABLE,
         present,
         operator_namespace=OPERATOR,
     )
@@ -60,7 +59,8 @@ def selections(
         if change.policy is not None and change.action == "create":
             target = change.body["spec"]["targetRef"]
             names.setdefault(change.policy, []).append(f"{change.namespace}/{target['name']}")
-    unknown = {each.metadata.namespace for each in workloads} - namespaces.keys()
+    places = {each.metadata.namespace for each in workloads}
+    unknown = places - namespaces.keys()
     findings = []
     for key, (document, policy) in read.items():
         status = made.statuses.get(key, policy.status)
@@ -71,7 +71,6 @@ def selections(
         if needs_labels and unknown:
             reason += f"; the files lack the labels of the namespaces {text.names(sorted(unknown))}"
         is_lost = any(each.type == "Conflict" and each.status == "True" for each in status.conditions)
-        places = {each.metadata.namespace for each in workloads}
         is_odd = (
             not status.selected and not is_lost and any(_covers(policy, labels, place) for place in places)
         )
