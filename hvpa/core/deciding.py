@@ -28,6 +28,7 @@ from hvpa.core.actuation.replacing import replacement, with_write
 from hvpa.core.actuation.rollouts import is_trial_after, next_step, with_record
 from hvpa.core.actuation.startup import Boosts
 from hvpa.core.actuation.trial import tried
+from hvpa.core.actuation.undo import undo_of, undone
 from hvpa.core.additive import scale_horizontally, scale_vertically
 from hvpa.core.axes.replicas import ReplicasResult, Way, go, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
@@ -151,7 +152,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
     if observation.workload is not None:
         counts = (axes.desired.replicas, axes.target, axes.recommended_replicas)
         view = ReplicaView(observation.workload.spec.replicas, *counts)
-    applies = observation.spec is not None and observation.spec.applies
+    acts = undo_of(observation) is not None or (observation.spec is not None and observation.spec.applies)
     return Decision(
         status=status,
         workload_patch=patch,
@@ -175,7 +176,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
         settles_at=None if context is None else context.settles_at,
         joint=axes.joint,
         called_for=axes.called_for,
-        resizes=parts.resizes if applies else (),
+        resizes=parts.resizes if acts else (),
         costs=costs,
         creation_sizes=creation_changes(clock, observation, parts.desired_size, resizing),
         judged_by=parts.judged_by,
@@ -210,7 +211,11 @@ def _parts(
             axes, axes.blocked, rollout, rolled_back, forecast=forecast, resizes=ends, boosts=boosts
         )
     size = next_desired(context.clock, observation, axes.target, axes.containers, axes.changed)
-    if rolled_back is None:
+    back = None
+    if (undo := undo_of(observation)) is not None:
+        size, back = undone(context, observation, undo, size)
+        axes = axes if back is None else _without_sizes(observation, axes, back)
+    elif rolled_back is None:
         size, rolled_back = tried(context, observation, size, axes.vertical)
         if rolled_back is not None:
             axes = _without_sizes(observation, axes, rolled_back)
@@ -226,6 +231,7 @@ def _parts(
         blocked=(*axes.blocked, *refused, *memory.blocked),
         rollout=rollout,
         rolled_back=rolled_back,
+        undone=back,
         desired_size=size,
         resizing=resizing,
         falls_back=falls_back and not refused,
@@ -524,14 +530,14 @@ def _patch(context: GateContext, observation: ScalableState, parts: DecisionPart
         patch = _rollout_patch(observation, parts)
         applies = observation.spec.applies
         return with_record(context, observation, patch, parts.rollout) if applies else patch
-    if not observation.spec.applies:
+    if not context.applies and undo_of(observation) is None:
         return None
     step, clock = parts.rollout, context.clock
     is_due = step.rolled_back is not None or (
         parts.falls_back
         and (step.held is not None or not rollout_goes_on(observation.target, observation.resizable, clock))
     )
-    patch = template_patch(observation.target, size) if is_due else None
+    patch = template_patch(observation.target, size) if is_due and context.applies else None
     return with_record(
         context, observation, patch or scale_patch(observation.target, size.replicas), parts.rollout
     )

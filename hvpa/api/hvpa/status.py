@@ -108,7 +108,8 @@ class LastScaling(StatusModel):
 
 
 class PreviousSize(StatusModel):
-    """Size of the pod template before HVPA last changed it, which `hvpa undo` restores."""
+    """Size of the pod template, or of pods that are resized in place, before HVPA last changed it. `hvpa undo` restores
+    it."""
 
     time: Timestamp | None = None
     """Time of the change."""
@@ -477,7 +478,7 @@ class HvpaStatus(StatusModel):
     last_scaling: LastScaling | None = None
     """The last change of the workload."""
     previous_size: PreviousSize | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Size before the last change of the pod template; missing if pods are resized in place."""
+    """Size before the last change of requests."""
     original_size: OriginalSize | None = Field(default=None, exclude_if=lambda value: value is None)
     """Size before HVPA first changed the workload; missing if it has changed nothing."""
     last_error: LastError | None = None

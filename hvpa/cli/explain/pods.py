@@ -17,6 +17,7 @@ from hvpa.cli.output import Json, containers, timestamp
 from hvpa.core.actuation.desired import NOTHING, sizes_of
 from hvpa.core.actuation.pod import PodState, is_ready, present_sizes, reported_since
 from hvpa.core.actuation.pods import pod_states, resize_pods
+from hvpa.core.actuation.undo import undo_of
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import Observation, ResourceRequirements, ScalableObservation
 from hvpa.core.report.summary import rollout_text
@@ -111,7 +112,7 @@ def _waits_for(observation: Observation, pod: Pod, pod_state: PodState, due: fro
     spec = observation.spec
     if spec is None or pod_state.state != "waiting":
         return ""
-    if not spec.applies:
+    if not spec.applies and undo_of(observation) is None:
         return f"mode {spec.mode}: no pod is resized"
     reported = observation.status.actuation.message if observation.status.actuation is not None else ""
     if reported.startswith((f"pod {pod.metadata.name}:", f"pod {pod.metadata.name} (")):

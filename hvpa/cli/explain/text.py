@@ -24,6 +24,7 @@ from hvpa.cli.explain.demand import demand, path_lines
 from hvpa.cli.explain.json import deletion_costs, differing_conditions, patch_body, replacing, resizes
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import amount_text, at, by_default, held, kind, readable, refused, when
+from hvpa.core.actuation.undo import undo_of
 from hvpa.core.gates.floors import floor_state, next_floor
 from hvpa.core.gates.gates import MEASUREMENT
 from hvpa.core.gates.windows import window_state
@@ -331,7 +332,9 @@ def _results(
         yield "Result", _result(observation, decision)
     else:
         assert observation.spec is not None
-        yield "Result", [f"mode {observation.spec.mode}: the workload is not changed"]
+        undo = undo_of(observation)
+        what = "the workload is not changed" if undo is None else f"pods get {undo.text()}"
+        yield "Result", [f"mode {observation.spec.mode}: {what}", *_due(decision)]
         lines = [
             f"{condition.reason}: {condition.message}"
             for condition in applied.status.conditions

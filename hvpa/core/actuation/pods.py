@@ -25,6 +25,7 @@ from hvpa.core.actuation.pod import (
     sizes_reported,
 )
 from hvpa.core.actuation.startup import Boosts, creation_refused, sizes_of_spec
+from hvpa.core.actuation.undo import awaited_replicas, undo_of
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, Hold, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize, ResourceRequirements
 from hvpa.core.values.clock import LAST_INSTANT, Clock
@@ -133,7 +134,19 @@ def pod_states(context: GateContext, observation: ObservedState, desired: Desire
             states.append(state)
         else:
             states.append(PodState(pod, "waiting", "HVPA tries the new size on other pods first"))
+    if undo_of(observation) is not None:
+        return _until_replicas(states, awaited_replicas(context, observation, desired))
     return _without_held_resizes(context, since, states)
+
+
+def _until_replicas(states: Sequence[PodState], why: str) -> list[PodState]:
+    """Removes the resizes of pods that only become smaller, if there is a reason."""
+    return [
+        msgspec.structs.replace(state, resize=None, why=why)
+        if why and state.resize is not None and state.lowers and not (state.raises or state.of_start)
+        else state
+        for state in states
+    ]
 
 
 def _until_replaced(observation: ObservedState, state: PodState) -> PodState:
@@ -284,13 +297,13 @@ def creation_changes(
     clock: Clock, states: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
 ) -> Mapping[str, str | None]:
     """Returns the Hvpa's entries to write, by key; None deletes an entry. Empty if the entries are correct or HVPA must
-    not write: no policy is installed, the mode is not Apply, or the spec is invalid."""
+    not write: no policy is installed, the mode is not Apply (and nothing is undone), or the spec is invalid."""
     if states.creation_sizes is None or states.spec is None:
         return {}
     if states.problem is not None and states.target is not None:
         return {}
     known = dict(states.creation_sizes)
-    if not states.spec.applies:
+    if not states.spec.applies and undo_of(states) is None:
         if states.target is None:
             return {}
         # nobody would end boosts of new pods

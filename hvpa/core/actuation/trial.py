@@ -284,12 +284,16 @@ def taken_back(
     why: str,
 ) -> RolledBack:
     """Returns the record of the sizes that failed and of the sizes before them."""
-    changes = tuple(
+    known, clock = observation.status.rolled_back, context.clock
+    count, changes = rollbacks_after(known, clock), with_waiting(changes_back(failed, previous), known, clock)
+    return RolledBack(count=count, time=clock.stamp(), message=with_rules(why, known, clock), changes=changes)
+
+
+def changes_back(failed: ContainerSizes, previous: ContainerSizes) -> tuple[FailedChange, ...]:
+    """Returns the requests that differ between sizes and the sizes before them."""
+    return tuple(
         FailedChange(container=name, resource=resource, previous=have, failed=amount)
         for name, size in failed.items()
         for resource, amount in size.requests.items()
         if (have := previous.get(name, NOTHING).requests.get(resource)) is not None and have != amount
     )
-    known, clock = observation.status.rolled_back, context.clock
-    count, changes = rollbacks_after(known, clock), with_waiting(changes, known, clock)
-    return RolledBack(count=count, time=clock.stamp(), message=with_rules(why, known, clock), changes=changes)

@@ -11,11 +11,11 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hvpa.api.hvpa.spec import Mode
 from hvpa.api.hvpa.status import Refusal, StatusCondition
 from hvpa.api.objects.read_models import Workload, WorkloadCondition
 from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.actuation.undo import undo_of, undo_problem
 from hvpa.core.gates.approval import approved
 from hvpa.core.gates.gates import CONTESTED, REFUSED, ROLLED_BACK
 from hvpa.core.model import Axis, Finding, ObservedState, ScalableState, StuckPods, UnscalableState
@@ -81,7 +81,7 @@ _FIRST = 1024
 """Maximum length of `Ready`'s message in characters, so that warnings fit after it."""
 _NOT_READY = False, Finding("NotReady", "see condition Ready")
 _NO_RECOMMENDER = Finding("NoRecommender", "neither spec.hpa nor spec.vpa deploys or names an object")
-_PAUSED = Finding("Paused", "spec.mode is Paused: the workload is not changed")
+_PAUSED: Final = "spec.mode is Paused: "
 _NOT_PAUSED = Finding("NotPaused", "spec.mode is not Paused")
 
 
@@ -101,18 +101,28 @@ def conditions(
     if observation.postponed:
         late = text.joined((_LATE, text.one_line(why.message, _FIRST)))
         is_ready, why = False, Finding(POSTPONED, late) if is_ready else Finding(why.reason, late)
-    is_paused = observation.spec is not None and observation.spec.mode == "Paused"
     verdicts: dict[str, ConditionValue] = {
         "Ready": (is_ready, why),
         "HpaActive": hpa,
         "VpaActive": vpa,
         "ScalingBlocked": _scaling_blocked(observation, decided),
-        "Paused": (is_paused, _PAUSED if is_paused else _NOT_PAUSED),
+        "Paused": _paused(observation),
         "Contested": contested,
     }
     if (signal := _fast_signal(observation, clock)) is not None:
         verdicts[fast.CONDITION] = signal
     return tuple([_condition(observation, clock, kind, *verdict) for kind, verdict in verdicts.items()])
+
+
+def _paused(observation: ObservedState) -> ConditionValue:
+    """Return whether the Hvpa is paused. HVPA then changes nothing, except that pods return to earlier sizes."""
+    if observation.spec is None or observation.spec.mode != "Paused":
+        return False, _NOT_PAUSED
+    undo, problem = undo_of(observation), undo_problem(observation)
+    if undo is not None:
+        return True, Finding("Paused", f"{_PAUSED}pods get {undo.text()}, and HVPA changes nothing else")
+    what = f"{_PAUSED}the workload is not changed"
+    return True, Finding("Paused", f"{what}; nothing is undone: {problem}" if problem else what)
 
 
 def _condition(
@@ -285,6 +295,7 @@ def _ready(
         return True, Finding("ScaledToZero", "the target has 0 replicas, so HVPA does not scale it")
     applies = observation.spec.applies
     problems = list(_obstacles(observation, clock, decided, contested)) if applies else []
+    problems += _not_resized(decided) if applies or undo_of(observation) is not None else ()
     for name, reason, configured, (holds, why) in (
         ("HPA", HPA_INACTIVE, observation.hpa.configured, hpa),
         ("VPA", VPA_INACTIVE, observation.vpa.configured, vpa),
@@ -296,7 +307,7 @@ def _ready(
         return False, Finding(problems[0].reason, text.joined(problem.message for problem in problems))
     held = [blocked_text(entry) for entry in decided.blocked]
     if not applies:
-        return True, Finding(observation.spec.mode, _only_recommended(observation.spec.mode, "; ".join(held)))
+        return True, Finding(observation.spec.mode, _only_recommended(observation, decided, "; ".join(held)))
     return True, _within_limits(observation, decided, held)
 
 
@@ -316,9 +327,13 @@ def _has_recommender(observation: ObservedState) -> bool:
     return observation.hpa.configured or observation.vpa.configured
 
 
-def _only_recommended(mode: Mode, held: str) -> str:
+def _only_recommended(observation: ScalableState, decided: DecisionParts, held: str) -> str:
     """Return the message of a mode that changes nothing: the meaning of status.recommended, and which part of it gates
     would hold back. In mode Paused the mode itself is the gate."""
+    mode = observation.spec.mode
+    if (undo := undo_of(observation)) is not None:
+        way = on_the_way(observation, decided) or "all pods have them"
+        return f"mode {mode}: pods get {undo.text()}; {way}"
     what = f"mode {mode}: the workload is not changed; status.recommended has the recommendation before gates"
     if mode == "Paused":
         return what
@@ -347,6 +362,10 @@ def _obstacles(
     yield from failures
     if observation.spec.mode == "Review" and (invalid := approved(observation.metadata.annotations).problem):
         yield invalid
+
+
+def _not_resized(decided: DecisionParts) -> Iterator[Finding]:
+    """Yield why pods can't have their size, or did not get it in time."""
     if decided.resizing is not None and decided.resizing.stuck:
         stuck = decided.resizing.stuck
         yield Finding(NODE_FORBIDS if never_resized(stuck) else NOT_RESIZED, stuck)

@@ -57,6 +57,8 @@ def events_of(observation: ObservedState, decided: DecisionParts, status: HvpaSt
     events = list(_block_events(observation, decided, status))
     if decided.rolled_back is not None:
         events.append(Event("Warning", "RolledBack", text.one_line(_rolled_back(decided.rolled_back))))
+    if decided.undone is not None:
+        events.append(Event("Normal", "Undone", text.one_line(_rolled_back(decided.undone))))
     events += _rollout_events(observation.status.rollout, status.rollout)
     if status.conditions is not observation.status.conditions:
         events += _condition_events(observation, status)

@@ -60,6 +60,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """The next step of the rollout that the operator began."""
     rolled_back: RolledBack | None = None
     """The size that this decision rolls back."""
+    undone: RolledBack | None = None
+    """The step that this decision takes back, as `hvpa undo` demands."""
     desired_size: DesiredSize | None = None
     """The decided size, kept in the status if pods are resized in place."""
     resizing: Resizing | None = None

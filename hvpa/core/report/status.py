@@ -166,7 +166,7 @@ def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[A
     """Return the decided status if the change of the workload on these axes was not written: it keeps the previous
     record of them."""
     if decided.desired is not None:
-        names = ("axes", "last_scaling", "original_size", "desired", "actuation")
+        names = ("axes", "last_scaling", "previous_size", "original_size", "desired", "actuation")
         return _updated(decided, {name: getattr(before, name) for name in names})
     if not axes:
         return decided
@@ -265,10 +265,10 @@ def _last_scaling(observation: ScalableState, clock: Clock, decided: DecisionPar
 
 
 def _previous_size(observation: ScalableState, decided: DecisionParts) -> PreviousSize | None:
-    """Return the size before a change of the pod template; the known size if this decision does not change it."""
+    """Return the size before a change of requests; the known size if this decision does not change them."""
     axis = decided.axes.vertical
     is_step = any(changed == "vertical" for changed, _ in decided.axes.applied)
-    if axis is None or not is_step or observation.spec.strategy.in_place:
+    if axis is None or not is_step:
         return observation.status.previous_size
     present = present_resources(observation.workload.spec.template.spec.containers)
     return PreviousSize(

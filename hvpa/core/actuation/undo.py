@@ -1,0 +1,137 @@
+"""The return to the sizes before the last step, for pods that are resized in place: an annotation of a paused Hvpa,
+which `hvpa undo` or Git writes (docs/decisions/0100).
+
+Example: `{"by": "ann", "step": "2026-12-07T10:00:00Z"}`. It names a step, not sizes, so it can only bring back the
+sizes of `status.previousSize`, which the operator recorded. Whoever may annotate an Hvpa may also change its spec, so
+the annotation is not signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+import msgspec
+
+from hvpa.api.hvpa.progress import DesiredSize
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.status import PreviousSize, RolledBack
+from hvpa.api.objects.read_models import Instant
+from hvpa.api.values.quantity import Resource
+from hvpa.api.values.text import one_line
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.actuation.desired import NOTHING, by_section, recorded, sizes_of
+from hvpa.core.actuation.pod import is_ready, own_pods
+from hvpa.core.actuation.trial import changes_back
+from hvpa.core.gates.approval import LONGEST_NAME
+from hvpa.core.gates.gates import GateContext
+from hvpa.core.model import ObservedState, ScalableState
+
+ANNOTATION: Final = "hvpa.autoscaling.k8s.io/undo"
+"""The annotation that names the step."""
+
+
+class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The content of the annotation."""
+
+    step: Instant
+    """The step to take back: `status.previousSize.time`."""
+    by: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] = ""
+    """Who took it back."""
+
+    def text(self) -> str:
+        """Describes the sizes in words."""
+        by = f" ({one_line(self.by)})" if self.by else ""
+        return f"the sizes before the step of {readable_timestamp(self.step)}, by hvpa undo{by}"
+
+
+def undo_of(observation: ObservedState) -> Undo | None:
+    """Returns the step that is taken back while the Hvpa is paused; None if there is none."""
+    found = _read(observation)
+    return found if isinstance(found, Undo) else None
+
+
+def undo_problem(observation: ObservedState) -> str:
+    """Returns why the annotation of a paused Hvpa has no effect; empty if it has, or if there is none."""
+    found = _read(observation)
+    return found if isinstance(found, str) else ""
+
+
+def _read(observation: ObservedState) -> Undo | str:
+    """Returns the step to take back, or why there is none; empty without an annotation."""
+    spec, status = observation.spec, observation.status
+    text = observation.metadata.annotations.get(ANNOTATION)
+    if not text or spec is None or spec.mode != "Paused" or observation.problem is not None:
+        return ""
+    try:
+        undo = msgspec.json.decode(text, type=Undo)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        return f"annotation {ANNOTATION}: {one_line(str(error))}"
+    if not spec.strategy.in_place or status.desired is None:
+        return f"annotation {ANNOTATION}: HVPA has decided no size for pods that are resized in place"
+    if status.previous_size is None or status.previous_size.time != undo.step:
+        return f"annotation {ANNOTATION}: status.previousSize is not the size before {readable_timestamp(undo.step)}"
+    return undo
+
+
+def returned(spec: HvpaSpec, size: DesiredSize, previous: PreviousSize) -> DesiredSize:
+    """Returns the decided size with the sizes before the last step; the same object if it has them.
+
+    Replicas are never removed. If HVPA scales them, those from before the step come back: the step may have made few
+    large pods of many small ones. A workload at 0 replicas stays there. Example: `previous` has 10 replicas of 500m,
+    and the workload has 5 of 1 core. It gets 10 of 500m.
+    """
+    before = sizes_of(previous.containers)
+    containers = recorded(
+        {
+            name: by_section(_replaced, now, before.get(name, NOTHING))
+            for name, now in sizes_of(size.containers).items()
+        }
+    )
+    if containers == size.containers and size.canary is None:
+        return size
+    replicas = size.replicas
+    if replicas and (spec.hpa.deploy or spec.hpa.name is not None):
+        replicas = max(replicas, previous.replicas)
+    update = {"replicas": replicas, "containers": containers, "canary": None, "written": None}
+    return size.model_copy(update=update)
+
+
+def undone(
+    context: GateContext, observation: ScalableState, undo: Undo, size: DesiredSize
+) -> tuple[DesiredSize, RolledBack | None]:
+    """Returns the desired size with the sizes before the step, and the record of the changes if this decision makes
+    them. Replicas that the API server refused stay as they are."""
+    previous, refused = observation.status.previous_size, observation.horizontal.refused
+    assert previous is not None
+    back = returned(context.spec, size, previous)
+    if back is size:
+        return size, None
+    if refused is not None and any(change.wanted == back.replicas for change in refused.changes):
+        back = back.model_copy(update={"replicas": size.replicas})
+    time, more = context.clock.stamp(), back.replicas > size.replicas
+    message = f"replicas {size.replicas} -> {back.replicas}, {undo.text()}" if more else undo.text()
+    changes = changes_back(sizes_of(size.containers), sizes_of(back.containers))
+    generation = observation.target.metadata.generation
+    update = {"since": time.replace(microsecond=0), "generation": generation}
+    record = RolledBack(count=1, time=time, message=message, changes=changes)
+    return back.model_copy(update=update), record
+
+
+def awaited_replicas(context: GateContext, observation: ObservedState, size: DesiredSize) -> str:
+    """Returns for which replicas lower requests wait: those that the return to a size adds serve first, but after the
+    strategy's timeout the pods get their size in any case. Empty if nothing waits."""
+    pods = own_pods(observation)
+    new = [
+        pod for pod in pods if (when := pod.metadata.creation_timestamp) is not None and when >= size.since
+    ]
+    if len(pods) >= size.replicas and all(map(is_ready, new)):
+        return ""
+    until = context.clock.held_until(size.since, context.spec.strategy.timeout)
+    return "" if until is None else f"waits for the added replicas, at most until {readable_timestamp(until)}"
+
+
+def _replaced(now: Mapping[Resource, int], before: Mapping[Resource, int]) -> Mapping[Resource, int]:
+    """Returns the decided amounts with those from before. An amount that did not exist before stays, because no resize
+    removes it."""
+    return {resource: before.get(resource, amount) for resource, amount in now.items()}
