@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
         if args.revoke:
             return revoked
         until = SystemClock().now().replace(microsecond=0) + args.until
-        return partial(_approved, by=await _who(reader), until=until, up_only=args.up_only)
+        return partial(_approved, by=await who(reader), until=until, up_only=args.up_only)
 
     return change_selected(args, decider)
 
@@ -79,7 +79,7 @@ def _duration(text: str) -> dt.timedelta:
     return duration
 
 
-async def _who(reader: Reader) -> str:
+async def who(reader: Reader) -> str:
     """The user as the API server sees them; with API servers older than 1.28, the local user's name, if any."""
     document = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:

@@ -165,7 +165,7 @@ async def change_hvpa(reader: Reader, hvpa: WrittenHvpa, decide: Decide, *, know
     path = HVPAS.path(hvpa.metadata.namespace, hvpa.metadata.name)
     for left in reversed(range(TRIES)):
         if not known:
-            hvpa = _decode(await reader.transport.request("GET", path))
+            hvpa = await read_written(reader, hvpa)
         known = False
         change = decide(hvpa)
         if isinstance(change, str):
@@ -188,6 +188,12 @@ async def change_hvpa(reader: Reader, hvpa: WrittenHvpa, decide: Decide, *, know
                 file=sys.stderr,
             )
         return
+
+
+async def read_written(reader: Reader, hvpa: WrittenHvpa) -> WrittenHvpa:
+    """The present state of an Hvpa. Raises ApiError."""
+    path = HVPAS.path(hvpa.metadata.namespace, hvpa.metadata.name)
+    return _decode(await reader.transport.request("GET", path))
 
 
 def _owners(hvpa: WrittenHvpa) -> Iterator[str]:

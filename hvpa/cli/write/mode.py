@@ -17,6 +17,7 @@ from hvpa.cli.write.hvpas import (
     change_selected,
     paused,
 )
+from hvpa.core.actuation.undo import ANNOTATION as UNDO
 
 add_arguments = add_selection
 
@@ -35,4 +36,4 @@ def _resumed(hvpa: WrittenHvpa) -> HvpaChange | str:
         return f"is not paused: its mode is {hvpa.spec.mode}"
     before = hvpa.metadata.annotations.get(BEFORE)
     mode = before if before in ("Apply", "Review", "Recommend") else "Apply"
-    return HvpaChange(f"resumed, in mode {mode}", {BEFORE: None}, mode)
+    return HvpaChange(f"resumed, in mode {mode}", {BEFORE: None, UNDO: None}, mode)

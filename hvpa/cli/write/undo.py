@@ -1,4 +1,5 @@
-"""`hvpa undo`: pauses an Hvpa, and restores the requests and limits before HVPA's last change of the pod template.
+"""`hvpa undo`: pauses an Hvpa, and restores the requests and limits before HVPA's last change. This module restores the
+pod template; for pods that are resized in place, see `undo_in_place`.
 
 Pausing comes first, so that the operator does not set the size again. Replicas are never removed: the pods may have
 been larger and fewer.
@@ -7,6 +8,7 @@ been larger and fewer.
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,13 +20,14 @@ from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
 from hvpa.api.hvpa.status import AppliedTarget, PreviousSize
 from hvpa.api.objects.kinds import KINDS, has_replicas
 from hvpa.api.objects.read_models import RawHvpa, Resources, TemplateSpec, Workload
-from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
+from hvpa.api.values.duration import parse_duration
+from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.cli.arguments import add_cluster, add_hvpa
+from hvpa.cli.arguments import add_cluster, add_hvpa, checked
 from hvpa.cli.errors import DONE, CommandError
 from hvpa.cli.input.live import Reader, read_cluster
-from hvpa.cli.write.approve import revoked
-from hvpa.cli.write.hvpas import MANAGER, TRIES, HvpaChange, HvpaMeta, WrittenHvpa, change_hvpa, paused
+from hvpa.cli.write.hvpas import MANAGER, TRIES, HvpaMeta, WrittenHvpa, change_hvpa
+from hvpa.cli.write.undo_in_place import changes_between, stopped, undo_in_place
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.model import LAST_APPLIED, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
@@ -53,7 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_hvpa(parser.add_argument)
     text = "print what would be restored, and write nothing"
     parser.add_argument("--dry-run", action="store_true", help=text)
+    text = "how long to wait for the operator, if pods are resized in place (default 30s)"
+    parser.add_argument("--timeout", type=_timeout, default="30s", metavar="DURATION", help=text)
     add_cluster(parser.add_argument)
+
+
+def _timeout(text: str) -> dt.timedelta:
+    what = "a duration of at most 1h"
+    return checked(text, parse_duration, lambda wait: dt.timedelta(0) <= wait <= dt.timedelta(hours=1), what)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -64,13 +74,18 @@ def main(args: argparse.Namespace) -> int:
 
 async def _undo(reader: Reader, args: argparse.Namespace) -> None:
     namespace, name = str(reader.namespace), args.name
-    undo = await _planned(reader, namespace, name)
+    hvpa = await _read(reader, namespace, name)
+    if hvpa.spec is not None and hvpa.status.desired is not None:
+        await undo_in_place(reader, hvpa, args)
+        return
+    undo = await _planned(reader, hvpa)
     if args.dry_run:
         print(undo.changes)
         return
-    await change_hvpa(reader, WrittenHvpa(HvpaMeta(name, namespace)), _stopped, known=False)
+    await change_hvpa(reader, WrittenHvpa(HvpaMeta(name, namespace)), stopped, known=False)
     for left in reversed(range(TRIES)):
-        undo = await _planned(reader, namespace, name)  # the operator may have written in the meantime
+        # The operator may have written in the meantime.
+        undo = await _planned(reader, await _read(reader, namespace, name))
         try:
             await _write(reader, undo)
         except ApiError as error:
@@ -81,17 +96,6 @@ async def _undo(reader: Reader, args: argparse.Namespace) -> None:
         return
 
 
-def _stopped(hvpa: WrittenHvpa) -> HvpaChange | str:
-    """Decide to pause an Hvpa, and to revoke its approval, or HVPA would set the same size after `hvpa resume`."""
-    pause, revoke = paused(hvpa), revoked(hvpa)
-    if isinstance(revoke, str):
-        return pause
-    if isinstance(pause, str):
-        return revoke
-    done, annotations = f"{pause.done}, {revoke.done}", {**pause.annotations, **revoke.annotations}
-    return pause._replace(done=done, annotations=annotations)
-
-
 async def _write(reader: Reader, undo: _Undo) -> None:
     meta = undo.workload.metadata
     body = {"metadata": {"resourceVersion": meta.resource_version}, "spec": undo.spec}
@@ -100,16 +104,20 @@ async def _write(reader: Reader, undo: _Undo) -> None:
     await reader.transport.request("PATCH", path, {"fieldManager": MANAGER}, content)
 
 
-async def _planned(reader: Reader, namespace: str, name: str) -> _Undo:
-    """The write. Raises CommandError if there is nothing to restore, ApiError if something can't be read."""
-    title = f"Hvpa {namespace}/{name}"
+async def _read(reader: Reader, namespace: str, name: str) -> HvpaObject:
     try:
         response = await reader.transport.request("GET", HVPAS.path(namespace, name))
     except ApiError as error:
         if error.status == 404 and not error.is_of_an_object:
             raise CommandError(await reader.why_no_hvpas()) from error
         raise
-    hvpa = read_hvpa(msgspec.json.decode(response, type=RawHvpa))
+    return read_hvpa(msgspec.json.decode(response, type=RawHvpa))
+
+
+async def _planned(reader: Reader, hvpa: HvpaObject) -> _Undo:
+    """The write. Raises CommandError if there is nothing to restore, ApiError if something can't be read."""
+    namespace = str(reader.namespace)
+    title = f"Hvpa {namespace}/{hvpa.metadata.name}"
     previous = _previous(title, hvpa)
     assert hvpa.spec is not None
     resource = WORKLOADS[hvpa.spec.target_ref.kind]
@@ -137,10 +145,6 @@ def _previous(title: str, hvpa: HvpaObject) -> PreviousSize:
     if hvpa.spec is None or hvpa.spec.target_ref.kind not in KINDS:
         why = "its spec is invalid" if hvpa.spec is None else "it changes no pod template"
         raise CommandError(f"{title}: {why}, so there is nothing to restore")
-    if status.desired is not None:
-        why = "its pods are resized in place, which hvpa undo can't take back yet"
-        bounds = "set minAllowed and maxAllowed of spec.vpa.template to the size that its pods should have"
-        raise CommandError(f"{title}: {why}; {bounds}")
     if status.rollout is not None:
         why = f"its rollout is held ({status.rollout.reason}), and a restored template would be held, too"
         raise CommandError(f"{title}: {why}")
@@ -191,12 +195,12 @@ def _restored(
     content: dict[str, Any] = {}
     words = []
     for name in [name for name in restored if name != SHARED]:
-        resources, changed = _changes(present[name], restored[name])
+        resources, changed = changes_between(present[name], restored[name])
         words += [f"{name} {change}" for change in changed]
         if resources:
             content.setdefault("containers", []).append({"name": name, "resources": resources})
     if SHARED in present:
-        resources, changed = _changes(*_of_pod(template, restored, {key.resource for key in keys}))
+        resources, changed = changes_between(*_of_pod(template, restored, {key.resource for key in keys}))
         words += [f"{POD} {change}" for change in changed]
         if resources:
             content["resources"] = resources
@@ -229,20 +233,3 @@ def _of_pod(
     of_pod = with_pod(structs.replace(template, containers=containers), restored)[POD]
     requests = _replaced(own.requests, of_pod.requests, own.requests.keys() & governed)
     return own, ResourceRequirements(requests, of_pod.limits)
-
-
-def _changes(now: ResourceRequirements, before: ResourceRequirements) -> tuple[dict[str, Any], list[str]]:
-    """The requests and limits that differ (None: it was missing, and is removed), and the same in words."""
-    resources: dict[str, Any] = {}
-    words = []
-    sections = (("requests", now.requests, before.requests), ("limits", now.limits, before.limits))
-    for section, have, had in sections:
-        for resource in RESOURCES:
-            if have.get(resource) != had.get(resource):
-                resources.setdefault(section, {})[resource] = wire(had).get(resource)
-                old, new = (
-                    readable_resource(resource, size[resource]) if resource in size else "none"
-                    for size in (have, had)
-                )
-                words.append(f"{resource} {section.removesuffix('s')} {old} -> {new}")
-    return resources, words

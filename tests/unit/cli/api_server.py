@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -61,6 +61,10 @@ class Api:
         self.user = "ann@example.com"
         """Who asks; empty: the server does not say."""
         self.discovered: dict[str, tuple[int, bytes]] = {}
+        self.operator: Callable[[Doc], None] = lambda hvpa: None
+        """What the operator does with an Hvpa after a patch of it."""
+        self.refused: Callable[[Doc], None] = lambda hvpa: None
+        """What changed an object whose patch is refused."""
         self.put_lease("hvpa", "the-operator")
 
     def put_lease(self, name: str, holder: str, seconds: float = 0.0, duration: int = 3600) -> None:
@@ -162,6 +166,7 @@ class Api:
             document for document in self.found(namespace, plural) if document["metadata"]["name"] == name
         )
         if code := self.refuse.pop(name if plural == "hvpas" else f"{plural}/{name}", 0):
+            self.refused(hvpa)
             status = {"kind": "Status", "code": code, "message": f"no change of {name}"}
             return code, json.dumps(status).encode()
         assert body["metadata"]["resourceVersion"] == hvpa["metadata"]["resourceVersion"]
@@ -173,6 +178,7 @@ class Api:
         hvpa["metadata"]["annotations"] = {
             key: value for key, value in annotations.items() if value is not None
         }
+        self.operator(hvpa)
         return 200, json.dumps(hvpa).encode()
 
 

@@ -182,11 +182,6 @@ PREVIOUS = "status.previousSize"
             },
             "it changes no pod template, so there is nothing to restore",
         ),
-        (
-            "Hvpa",
-            {"status.desired": {"replicas": 2, "since": "2026-11-21T10:00:00Z"}},
-            "its pods are resized in place, which hvpa undo can't take back yet; set minAllowed",
-        ),
         ("Hvpa", {"status.rollout": {"reason": "Canary"}}, "its rollout is held (Canary)"),
         (
             "Hvpa",
