@@ -17,6 +17,7 @@ from localcluster.workloads.bare_manifests import weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_in_place import in_place
+from tests.e2e.bare.actuation.test_undo import BEFORE, step
 from tests.e2e.bare.conftest import NewScenario
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -124,3 +125,44 @@ def test_undo_restores_the_template_and_the_operator_leaves_it_until_it_is_resum
     scenario.rollout_completes()
     run("resume", scenario.name)
     scenario.await_requests(cpu="1100m", memory="1G")
+
+
+def test_undo_returns_running_and_new_pods_to_their_size_until_it_is_resumed(
+    new_scenario: NewScenario, run: Run
+) -> None:
+    """A paused operator resizes a new pod, too, if no policy gives it the size."""
+    scenario = new_scenario(changes=in_place())
+    pods, name = Pods(scenario), f"{scenario.namespace}/{scenario.name}"
+    names = [pods.start(str(number)) for number in range(2)]
+    step(scenario, pods, names)
+    change = "app cpu request 800m -> 500m, app memory request 600M -> 500M, app cpu limit 1600m -> 1"
+    assert change in run("undo", scenario.name, "--dry-run")[0]
+
+    paused, restored, then = run("undo", scenario.name)[0].splitlines()
+    assert paused == f"Hvpa {name}: paused (its mode was Apply)"
+    assert restored.startswith(f"{scenario.kind} {name}: {change}, ")
+    assert then.startswith("The operator resizes the pods; ")
+    for pod in names:
+        scenario.soon(partial(pods.requests, pod, **BEFORE), f"the return of {pod}")
+        pods.resize(pod)
+    scenario.soon(lambda: scenario.status["actuation"]["resized"] == "2/2", "both pods returned")
+    message = scenario.await_condition("Paused", "True", "Paused")["message"]
+    assert "pods get the sizes before the step of " in message
+    scenario.await_event(
+        "Undone", "cpu 800m -> 500m of app, memory 600M -> 500M of app: the sizes before the step"
+    )
+    assert "pods get the sizes before the step of " in run("explain", scenario.name)[0]
+
+    scenario.vpa_recommends(cpu="900m", memory="700M")
+    recommended = {"cpu": "900m", "memory": "700M"}
+    scenario.soon(
+        lambda: scenario.status["recommended"]["containers"][0]["requests"] == recommended,
+        "a decision after the undo",
+    )
+    new = pods.start("2")
+    scenario.soon(partial(pods.requests, new, **BEFORE), "the former size of a new pod")
+    pods.resize(new)
+    assert all(pods.requests(pod, **BEFORE) for pod in names)
+    run("resume", scenario.name)
+    for pod in (*names, new):
+        scenario.soon(partial(pods.requests, pod, **recommended), f"a resize of {pod}")

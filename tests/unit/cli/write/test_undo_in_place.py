@@ -68,17 +68,23 @@ def test_the_operator_reads_what_it_writes(live: Live, api: Api, shell: Shell) -
     api.put([stepped()])
     assert live("undo", "web", "--timeout", "0s").code == 1
     document = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", **stored(api)}
-    objects = [document, deployment(), vpa(), pod("web-1"), pod("web-2", SMALL)]
+    objects = [
+        document,
+        deployment(),
+        vpa(),
+        pod("web-0"),
+        *[pod(f"web-{number}", SMALL) for number in (1, 2, 3)],
+    ]
     explained = shell.explain(objects)
     assert [one["requests"] for one in explained["nextStatus"]["desired"]["containers"]] == [SMALL]
     text = "the sizes before the step of 2026-11-21T09:57:01Z, by hvpa undo (ann@example.com)"
     assert shell.section(objects, "Result") == [
         f"mode Paused: pods get {text}",
-        "pod web-1 is resized to app requests cpu 500m memory 500M",
+        "pod web-0 is resized to app requests cpu 500m memory 500M",
     ]
     resizes = shell.section(objects, "Resizes")
     assert (
-        "web-1: waiting: is resized next (app requests cpu 800m -> 500m, app requests memory 600M -> 500M)"
+        "web-0: waiting: is resized next (app requests cpu 800m -> 500m, app requests memory 600M -> 500M)"
         in resizes
     )
 
