@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from hvpa.api.values.quantity import parse_cpu
+from hvpa.cli.main import main
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator, install_operator_rbac
@@ -17,6 +18,8 @@ from localcluster.workloads.real_pods import RealPods, Versions, asked, conditio
 from tests.e2e.node.in_place import both_axes, decided, is_recommending, ready_pods, start
 
 pytestmark = pytest.mark.owned_cluster
+LOOK = 15
+"""Seconds for which a pod is watched."""
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,34 @@ def test_a_container_that_is_killed_for_memory_gets_more_at_once(operator: Opera
     wait_for(lambda: pods.cgroup(name).limit > 170 * MIB, 60, "its limit is larger")
     pod = pods.until(name, is_ready, "is ready")
     assert pod["status"]["containerStatuses"][0]["restartCount"] <= 2
+
+
+@pytest.mark.at_length
+def test_undo_returns_real_containers_to_their_cpu_and_new_pods_have_it(
+    node_cluster: ControlPlane, operator: Operator, pods: RealPods
+) -> None:
+    """The load stays, and so would the larger size without the undo."""
+    pods.use("web", 60, 20)
+    start(pods, "web", {"requests": {"cpu": "100m", "memory": "160Mi"}, "limits": {"cpu": "200m"}})
+    name = pods.only_pod("web")
+    pods.use("web", 500, 20)
+    wait_for(lambda: pods.cgroup(name).quota > 40_000, 90, "it has more CPU")
+
+    def undone() -> bool:  # the VPA's target still moves, so another step may come in between
+        return main([*command, "--kubeconfig", str(node_cluster.kubeconfig)]) == 0
+
+    command = ["undo", "web", "-n", pods.namespace]
+    wait_for(undone, 60, "an undo")
+    before = pods.api.get("Hvpa", "web", pods.namespace)["status"]["previousSize"]["containers"][0]
+    quota = 100 * parse_cpu(before["limits"]["cpu"])
+    wait_for(lambda: pods.cgroup(name).quota == quota, 30, "it has its former CPU")
+    pods.api.delete("Pod", name, pods.namespace)
+    wait_for(lambda: name not in ready_pods(pods, "web") and ready_pods(pods, "web"), 90, "another pod")
+    newer = pods.only_pod("web")
+    wait_for(lambda: pods.cgroup(newer).quota == quota, 30, "the new pod has it, too")
+    time.sleep(LOOK)  # the operator decides every few seconds, as the VPA writes
+    assert pods.cgroup(newer).quota == quota
+    assert asked(pods.get(newer))["requests"] == before["requests"]
 
 
 @pytest.mark.at_length
