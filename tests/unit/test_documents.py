@@ -114,6 +114,7 @@ OTHER_YAML = {
     ("docs/migrating-from-hpa-and-vpa.md", "HorizontalPodAutoscaler"): "tests/e2e/full/test_pages.py",
     ("docs/migrating-from-hpa-and-vpa.md", "VerticalPodAutoscaler"): "tests/e2e/full/test_pages.py",
     ("docs/migrating-from-postmates.md", "CHPA"): "tests/unit/test_documents.py",
+    ("docs/operations.md", None): "tests/e2e/bare/actuation/test_undo.py",
     ("docs/pod-level-resources.md", "Deployment"): "tests/e2e/bare/actuation/test_pod_level.py",
     ("docs/runtimes.md", None): "tests/unit/lab/simulate/scenario/test_documented.py",
     ("docs/review.md", None): "tests/e2e/bare/scaling/test_review.py",
