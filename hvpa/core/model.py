@@ -392,6 +392,8 @@ class _State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The workload's own pods, if they are resized in place, a canary tries sizes, or pods are stuck."""
     others: tuple[Pod, ...] = ()
     """Pods that the workload's selector matches but that belong to another owner; for in-place resizes and canaries."""
+    has_rival: bool = False
+    """Whether another Hvpa in mode Apply has the same target."""
 
     # As in `Objects`.
     refused_resizes: tuple[RefusedResize, ...] = ()

@@ -272,6 +272,7 @@ def _state(
         rollout=rollout,
         resizable=owned.own if in_place or tries or pods.stuck or has_boosts else (),
         others=owned.others if in_place or tries else (),
+        has_rival=any(other.applies for other in objects.others),
         refused_resizes=objects.refused_resizes,
         creation_sizes=objects.creation_sizes,
         memory_use=objects.memory_use,

@@ -117,6 +117,8 @@ class PreviousSize(StatusModel):
     """Replicas before the change."""
     containers: tuple[RecommendedContainer, ...] = ()
     """Requests and limits of the changed containers before the change."""
+    restored: Timestamp | None = None
+    """Time at which all pods had this size again, after `hvpa undo` of pods that are resized in place."""
 
 
 class OriginalSize(StatusModel):

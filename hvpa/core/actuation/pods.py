@@ -25,7 +25,7 @@ from hvpa.core.actuation.pod import (
     sizes_reported,
 )
 from hvpa.core.actuation.startup import Boosts, creation_refused, sizes_of_spec
-from hvpa.core.actuation.undo import awaited_replicas, undo_of
+from hvpa.core.actuation.undo import undo_of, undo_resizes
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, Hold, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize, ResourceRequirements
 from hvpa.core.values.clock import LAST_INSTANT, Clock
@@ -135,18 +135,8 @@ def pod_states(context: GateContext, observation: ObservedState, desired: Desire
         else:
             states.append(PodState(pod, "waiting", "HVPA tries the new size on other pods first"))
     if undo_of(observation) is not None:
-        return _until_replicas(states, awaited_replicas(context, observation, desired))
+        return undo_resizes(context, observation, desired, states)
     return _without_held_resizes(context, since, states)
-
-
-def _until_replicas(states: Sequence[PodState], why: str) -> list[PodState]:
-    """Removes the resizes of pods that only become smaller, if there is a reason."""
-    return [
-        msgspec.structs.replace(state, resize=None, why=why)
-        if why and state.resize is not None and state.lowers and not (state.raises or state.of_start)
-        else state
-        for state in states
-    ]
 
 
 def _until_replaced(observation: ObservedState, state: PodState) -> PodState:

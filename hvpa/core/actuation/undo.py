@@ -8,7 +8,7 @@ the annotation is not signed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -16,12 +16,12 @@ import msgspec
 from hvpa.api.hvpa.progress import DesiredSize
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import PreviousSize, RolledBack
-from hvpa.api.objects.read_models import Instant
+from hvpa.api.objects.read_models import Instant, Pod
 from hvpa.api.values.quantity import Resource
 from hvpa.api.values.text import one_line
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.desired import NOTHING, by_section, recorded, sizes_of
-from hvpa.core.actuation.pod import is_ready, own_pods
+from hvpa.core.actuation.pod import PodState, is_ready, own_pods
 from hvpa.core.actuation.trial import changes_back
 from hvpa.core.gates.approval import LONGEST_NAME
 from hvpa.core.gates.gates import GateContext
@@ -69,6 +69,8 @@ def _read(observation: ObservedState) -> Undo | str:
         return f"annotation {ANNOTATION}: {one_line(str(error))}"
     if not spec.strategy.in_place or status.desired is None:
         return f"annotation {ANNOTATION}: HVPA has decided no size for pods that are resized in place"
+    if observation.has_rival:
+        return f"annotation {ANNOTATION}: another Hvpa in mode Apply sizes this workload"
     if status.previous_size is None or status.previous_size.time != undo.step:
         return f"annotation {ANNOTATION}: status.previousSize is not the size before {readable_timestamp(undo.step)}"
     return undo
@@ -81,19 +83,14 @@ def returned(spec: HvpaSpec, size: DesiredSize, previous: PreviousSize) -> Desir
     large pods of many small ones. A workload at 0 replicas stays there. Example: `previous` has 10 replicas of 500m,
     and the workload has 5 of 1 core. It gets 10 of 500m.
     """
-    before = sizes_of(previous.containers)
-    containers = recorded(
-        {
-            name: by_section(_replaced, now, before.get(name, NOTHING))
-            for name, now in sizes_of(size.containers).items()
-        }
-    )
-    if containers == size.containers and size.canary is None:
+    now, before = sizes_of(size.containers), sizes_of(previous.containers)
+    back = {name: by_section(_replaced, have, before.get(name, NOTHING)) for name, have in now.items()}
+    if back == now and size.canary is None:
         return size
     replicas = size.replicas
     if replicas and (spec.hpa.deploy or spec.hpa.name is not None):
         replicas = max(replicas, previous.replicas)
-    update = {"replicas": replicas, "containers": containers, "canary": None, "written": None}
+    update = {"replicas": replicas, "containers": recorded(back), "canary": None, "written": None}
     return size.model_copy(update=update)
 
 
@@ -118,7 +115,31 @@ def undone(
     return back.model_copy(update=update), record
 
 
-def awaited_replicas(context: GateContext, observation: ObservedState, size: DesiredSize) -> str:
+def undo_resizes(
+    context: GateContext, observation: ObservedState, size: DesiredSize, states: Sequence[PodState]
+) -> list[PodState]:
+    """Removes the resizes that wait, or that are none of HVPA's business: once all pods have had the size, HVPA leaves
+    them alone, so that somebody can resize them by hand. Only new pods still get the size."""
+    previous, awaited = observation.status.previous_size, _awaited_replicas(context, observation, size)
+    is_over = previous is not None and previous.restored is not None
+    adjusted = []
+    for state in states:
+        why = ""
+        if is_over and not _is_new(context, state.pod):
+            why = "another client has resized it since hvpa undo"
+        elif state.lowers and not state.raises and not state.of_start:
+            why = awaited
+        held = why and state.resize is not None
+        adjusted.append(msgspec.structs.replace(state, resize=None, why=why) if held else state)
+    return adjusted
+
+
+def _is_new(context: GateContext, pod: Pod) -> bool:
+    start = pod.status.start_time
+    return start is None or context.clock.held_until(start, context.spec.strategy.timeout) is not None
+
+
+def _awaited_replicas(context: GateContext, observation: ObservedState, size: DesiredSize) -> str:
     """Returns for which replicas lower requests wait: those that the return to a size adds serve first, but after the
     strategy's timeout the pods get their size in any case. Empty if nothing waits."""
     pods = own_pods(observation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
+from operator import or_
 from typing import Any, Final, get_args
 
 from msgspec import structs
@@ -29,7 +30,8 @@ from hvpa.api.hvpa.status import (
 )
 from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
-from hvpa.core.actuation.desired import recorded, template_has
+from hvpa.core.actuation.desired import NOTHING, by_section, recorded, size_of_new_pods, template_has
+from hvpa.core.actuation.undo import undo_of
 from hvpa.core.gates.forecast import unused
 from hvpa.core.gates.verdict import records_to_keep
 from hvpa.core.model import Axis, Blocked, ObservedState, ScalableState, UnscalableState
@@ -75,7 +77,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         "last_scaling": _last_scaling(observation, clock, decided)
         if decided.axes.applied
         else before.last_scaling,
-        "previous_size": _previous_size(observation, decided),
+        "previous_size": _previous_size(observation, clock, decided),
         "original_size": original_size(observation, clock, decided.axes),
         "last_error": _refused(observation, decided),
         "conditions": next_conditions,
@@ -264,17 +266,27 @@ def _last_scaling(observation: ScalableState, clock: Clock, decided: DecisionPar
     )
 
 
-def _previous_size(observation: ScalableState, decided: DecisionParts) -> PreviousSize | None:
-    """Return the size before a change of requests; the known size if this decision does not change them."""
-    axis = decided.axes.vertical
+def _previous_size(observation: ScalableState, clock: Clock, decided: DecisionParts) -> PreviousSize | None:
+    """Return the size before a change of requests; the known size if this decision does not change them. During a
+    trial of a size, it is that of the pods that do not try it."""
+    axis, known, size = decided.axes.vertical, observation.status.previous_size, observation.status.desired
     is_step = any(changed == "vertical" for changed, _ in decided.axes.applied)
     if axis is None or not is_step:
-        return observation.status.previous_size
+        is_back = (
+            undo_of(observation) is not None and decided.resizing is not None and decided.resizing.is_done
+        )
+        if known is None or known.restored is not None or not is_back:
+            return known
+        return known.model_copy(update={"restored": clock.stamp().replace(microsecond=0)})
     present = present_resources(observation.workload.spec.template.spec.containers)
+    tried = {} if size is None or size.canary is None else size_of_new_pods(size)
+    names = sorted({*decided.axes.changed, *tried} & present.keys())
     return PreviousSize(
         time=axis.last_scale_time,
         replicas=observation.workload.spec.replicas,
-        containers=recorded({name: present[name] for name in sorted(decided.axes.changed)}),
+        containers=recorded(
+            {name: by_section(or_, present[name], tried.get(name, NOTHING)) for name in names}
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from builders.build import (
     NOW,
@@ -31,9 +32,17 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import PreviousSize
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.undo import ANNOTATION, returned
-from hvpa.core.model import Decision, Objects
+from hvpa.core.model import Decision, Objects, OtherHvpa
 from hvpa.core.workload.containers import amounts
-from tests.unit.core.actuation.sized_pods import LARGER, REQUESTS, infeasible, resized, running
+from tests.unit.core.actuation.sized_pods import (
+    LARGER,
+    REQUESTS,
+    infeasible,
+    out_of_memory,
+    resized,
+    running,
+    size_status,
+)
 
 STEP = stamp(at(minutes=-5))
 BY_ANN = {"by": "ann", "step": STEP}
@@ -116,8 +125,57 @@ def test_then_nothing_changes_until_it_is_resumed_except_pods_of_another_size() 
     assert decision.status.desired == inputs.hvpa.status.desired
     assert not [event for event in decision.events if event.reason == "Undone"]
     assert condition(decision, "Ready").message == f"mode Paused: pods get {TEXT}; all pods have them"
-    restarted = replace(done, pods=(running("web-1"), *large("web-3")))
-    assert resized(decided(restarted, at(hours=3))) == {"web-3": {"requests": REQUESTS}}
+
+
+def test_once_all_pods_have_had_it_somebody_may_resize_them_by_hand_and_only_new_pods_get_it() -> None:
+    """Memory that runs out, for example: HVPA is paused, so a person has to raise it."""
+    inputs = carried_out(after_step(large("web-1", "web-2")))
+    half = replace(inputs, pods=(running("web-1"), *large("web-2")))
+    assert restored_at(half) is None
+    assert resized(decided(replace(half, pods=(*large("web-1"), running("web-2")))))
+    both = replace(inputs, pods=(running("web-1"), running("web-2")))
+    done = replace(both, hvpa=with_status(both.hvpa, decided(both, at(minutes=1)).status))
+    assert done.hvpa.status.previous_size is not None
+    assert done.hvpa.status.previous_size.restored == at(minutes=1)
+    assert decided(done, at(hours=1)).status.previous_size == done.hvpa.status.previous_size
+
+    by_hand = running("web-1", {"cpu": "1", "memory": "4Gi"})
+    new = running("web-3", LARGER, change={"status": {"startTime": stamp(at(minutes=58))}})
+    (unstarted,) = large("web-4")
+    unstarted = structs.replace(unstarted, status=structs.replace(unstarted.status, start_time=None))
+    later = replace(done, pods=(by_hand, new, unstarted))
+    assert set(resized(decided(later, at(hours=1)))) == {"web-3", "web-4"}
+    message = condition(decided(later, at(hours=1)), "Ready").message
+    assert message.endswith(
+        "0/3 pods have the desired size: pod web-1: another client has resized it since hvpa undo"
+    )
+
+
+def restored_at(inputs: Objects) -> Any:
+    previous = decided(inputs).status.previous_size
+    assert previous is not None
+    return previous.restored
+
+
+def test_a_step_during_a_trial_is_taken_back_with_the_trial() -> None:
+    """The size before it is that of the pods that do not try it. Otherwise all pods would get an untested size."""
+    tried = {"cpu": "1", "memory": "2Gi"}
+    known = size_status(
+        2,
+        {"app": {"requests": tried}},
+        canary={"pods": ["web-1"], "previous": [{"name": "app", "requests": {"memory": "1Gi"}}]},
+    )
+    canary = {"type": "InPlace", "canary": {"pods": 1}}
+    spec = {
+        "updateStrategy": canary,
+        "hpa": {"deploy": False},
+        "weightBasedScalingIntervals": [{"vpaWeight": 100}],
+    }
+    pods = [out_of_memory("web-1", 0.5, requests=tried), running("web-2")]
+    inputs = objects(hvpa(spec, known), workload(2), None, vpa({"app": {"cpu": "1", "memory": "3Gi"}}), pods)
+    previous = decided(inputs).status.previous_size
+    assert previous is not None
+    assert [(one.name, one.requests) for one in previous.containers] == [("app", REQUESTS)]
 
 
 def test_the_next_step_after_it_is_resumed_starts_from_these_sizes_and_is_recorded_as_usual() -> None:
@@ -295,6 +353,13 @@ def test_after_a_crash_before_the_replicas_were_written_they_are_written() -> No
     again = decided(carried_out(inputs), at(seconds=10)).workload_patch
     assert again is not None
     assert again.body["spec"] == {"replicas": 4}
+
+
+def test_it_does_not_work_against_another_hvpa_that_applies() -> None:
+    decision = undone(large("web-1"), status(1, 1), others=(OtherHvpa("other"),))
+    assert changes_nothing(decision)
+    assert "another Hvpa in mode Apply sizes this workload" in condition(decision, "Paused").message
+    assert resized(undone(large("web-1"), status(1, 1), others=(OtherHvpa("other", applies=False),)))
 
 
 # --- with any input --------------------------------------------------------------------------------------------------
