@@ -332,7 +332,7 @@ def apply(inputs: Objects, decision: Decision) -> Objects:
     metadata: Any = body["metadata"]
     document["metadata"]["annotations"] = {
         **document["metadata"].get("annotations", {}),
-        **metadata["annotations"],
+        **metadata.get("annotations", {}),
     }
     patch: Any = body["spec"]
     if "replicas" in patch:

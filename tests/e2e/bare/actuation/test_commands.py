@@ -13,7 +13,7 @@ import pytest
 
 from hvpa.cli.main import main
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.workloads.bare_manifests import weight
+from localcluster.workloads.bare_manifests import ago, weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_in_place import in_place
@@ -153,6 +153,14 @@ def test_undo_returns_running_and_new_pods_to_their_size_until_it_is_resumed(
     )
     assert "pods get the sizes before the step of " in run("explain", scenario.name)[0]
 
+    scenario.soon(lambda: "restored" in scenario.status["previousSize"], "the end of the undo")
+    first, second = names
+    scenario.api.patch_status("Pod", first, scenario.namespace, {"startTime": ago(minutes=10)})
+    by_hand = {"cpu": "500m", "memory": "800M"}
+    containers = {"spec": {"containers": [{"name": "app", "resources": {"requests": by_hand}}]}}
+    scenario.api.patch("Pod", first, scenario.namespace, containers, type="strategic", subresource="resize")
+    pods.resize(first)
+
     scenario.vpa_recommends(cpu="900m", memory="700M")
     recommended = {"cpu": "900m", "memory": "700M"}
     scenario.soon(
@@ -162,7 +170,7 @@ def test_undo_returns_running_and_new_pods_to_their_size_until_it_is_resumed(
     new = pods.start("2")
     scenario.soon(partial(pods.requests, new, **BEFORE), "the former size of a new pod")
     pods.resize(new)
-    assert all(pods.requests(pod, **BEFORE) for pod in names)
+    assert (pods.requests(first, **by_hand), pods.requests(second, **BEFORE)) == (True, True)
     run("resume", scenario.name)
     for pod in (*names, new):
         scenario.soon(partial(pods.requests, pod, **recommended), f"a resize of {pod}")
