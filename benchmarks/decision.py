@@ -110,6 +110,9 @@ class MemoryCluster:
         """See the cluster port."""
         self.writes += 1
 
+    async def give_back(self, hvpa: Meta) -> None:
+        """See the cluster port."""
+
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the cluster port. HPA and VPA already exist in their desired form."""
         raise AssertionError(f"{change.action} {change.kind}: the case does not begin at rest")

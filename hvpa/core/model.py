@@ -44,6 +44,8 @@ MOST_RIVALS = 10
 """Maximum number of other Hvpas with the same target that a message names. A search may stop at one more."""
 TEMPLATE_HASH = "hvpa.autoscaling.k8s.io/template-hash"
 """Annotation of an owned HPA or VPA: a hash of the manifest last applied to it."""
+ADOPTED = "hvpa.autoscaling.k8s.io/adopted"
+"""Annotation of an HPA or VPA that acted before an Hvpa adopted it: that Hvpa, and the spec before."""
 _BEGINNING = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -229,17 +231,15 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class OwnedChange:
-    """One write to an HPA or VPA: `apply` (server-side apply of `manifest`), `delete`, or `release` (remove our owner
-    reference). `uid` and `resource_version` make delete and release conditional."""
+    """One write to an HPA or VPA: `apply` (server-side apply of `manifest`), `delete` (conditional on `uid`), or a JSON
+    merge patch (`manifest`): `release` removes the mark of the Hvpa, and `return` also makes an adopted object as it
+    was."""
 
-    action: Literal["apply", "delete", "release"]
+    action: Literal["apply", "delete", "release", "return"]
     kind: OwnedKind
     name: str
     manifest: Mapping[str, object] | None = None
     uid: str = ""
-    resource_version: str = ""
-    owner_references: tuple[Mapping[str, object], ...] = ()
-    """`release` only: the owner references that stay."""
     passed_on: tuple[FieldPath, ...] = ()
     """`apply` only: fields of the manifest's spec that HVPA does not know. It applies the manifest only if the API
     server takes all of them."""

@@ -17,10 +17,12 @@ from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.api.schema.base import dotted_path
 from hvpa.api.values import text
 from hvpa.core.model import (
+    ADOPTED,
     DELETION_COST,
     FIELD_MANAGER,
     Event,
     FastUsage,
+    Involved,
     MetricValue,
     Objects,
     OwnedChange,
@@ -30,7 +32,7 @@ from hvpa.core.model import (
 )
 from hvpa.core.recommenders import manifests
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, not_found_error, write_error
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, decoded, not_found_error, write_error
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.paths import PathError
 from hvpa.kube.client.transport import (
@@ -70,6 +72,8 @@ PODS_AT_ONCE = 16
 _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 NO_DRY_RUN = "does not support dry run"
 """The API server's message about a webhook with side effects (`NewDryRunUnsupportedErr` in apiserver/pkg/admission)."""
+RETURNED = "AdoptedReturned"
+"""Reason of the Event on an HPA or VPA that is made as it was before an Hvpa adopted it."""
 NO_RESIZE = "the API server has no subresource pods/resize, which requires Kubernetes 1.33"
 
 
@@ -85,6 +89,13 @@ class _Specified(msgspec.Struct):
 
 
 _decode_spec = msgspec.json.Decoder(_Specified).decode
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+_decode_items = msgspec.json.Decoder(_Items).decode
 
 
 class KubeCluster:
@@ -254,10 +265,49 @@ class KubeCluster:
         elif change.action == "delete":
             await self._delete(hvpa, resource, path, change)
         else:
-            metadata: dict[str, object] = {"ownerReferences": list(change.owner_references) or None}
-            if change.resource_version:
-                metadata["resourceVersion"] = change.resource_version
-            self._take(resource, await self._patch(hvpa, path, {"metadata": metadata}, MERGE_PATCH))
+            await self._patch_owned(hvpa, resource, path, change)
+
+    async def _patch_owned(
+        self, hvpa: Meta, resource: ApiResource[Any], path: str, change: OwnedChange
+    ) -> None:
+        """Release an object, or make an adopted object as it was. An Event on it reports that, since its Hvpa may be
+        gone."""
+        try:
+            obj = self._take(resource, await self._patch(hvpa, path, change.manifest or {}, MERGE_PATCH))
+        except Refused as error:
+            how = f"to leave it as it is, remove its annotation {ADOPTED}"
+            raise Refused(
+                f"{change.kind} {change.name} can't be made as before its adoption: {error}; {how}"
+            ) from error
+        if change.action == "return" and obj is not None:
+            meta, version = obj.metadata, resource.api.removeprefix("/apis/")
+            involved = Involved(version, change.kind, meta.name, meta.uid, meta.resource_version)
+            what = f"as before Hvpa {hvpa.name} adopted it"
+            await self.record_event(hvpa, Event("Normal", RETURNED, what, involved))
+
+    async def give_back(self, hvpa: Meta) -> None:
+        changes = self._local.adopted_by(Key(hvpa.namespace, hvpa.name))
+        if not changes or await self._exists(hvpa):
+            return
+        errors: list[WriteError] = []
+        for change in changes:
+            try:
+                await self.change_owned(hvpa, change)
+            except WriteError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    async def _exists(self, hvpa: Meta) -> bool:
+        """Whether the API server has an Hvpa that the local copy lacks: it may be behind, or unable to read the Hvpa."""
+        path, query = HVPAS.path(hvpa.namespace), {"fieldSelector": f"metadata.name={hvpa.name}"}
+        try:
+            response = await self._transport.request("GET", path, query, verb="list")
+            return bool(decoded(_decode_items, response, "the list of Hvpas").items)
+        except (ApiError, Unreachable) as error:
+            if isinstance(error, ApiError) and error.status == 404:
+                return False  # the CRD was deleted
+            raise write_error(error, patched=False) from error
 
     async def _check_passed_on(self, hvpa: Meta, path: str, change: OwnedChange, *, force: bool) -> None:
         """A dry run of an apply with fields that HVPA does not know. Raises Refused, with the field and the reason, if
@@ -293,7 +343,7 @@ class KubeCluster:
 
     async def _delete(self, hvpa: Meta, resource: ApiResource[Any], path: str, change: OwnedChange) -> None:
         try:
-            body = deletion(change.uid, change.resource_version)
+            body = deletion(change.uid)
             response = await self._send(hvpa, "DELETE", path, {}, body)
         except WriteError as error:
             if not_found_error(error) is None:

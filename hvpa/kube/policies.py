@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
 from hvpa.api.policy.resource import PolicyObject
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.core.model import FIELD_MANAGER
-from hvpa.core.policies.model import ADOPTED, PolicyChange, Return
+from hvpa.core.policies.model import PolicyChange
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded, not_found_error, write_error
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.paths import PathError
 from hvpa.kube.client.transport import JSON, MERGE_PATCH, Body, Transport, deletion
-from hvpa.kube.objects.resources import CLUSTER_POLICIES, HPAS, HVPA_POLICIES, HVPAS, VPAS, ApiResource, T
+from hvpa.kube.objects.resources import CLUSTER_POLICIES, HVPA_POLICIES, HVPAS, ApiResource, T
 from hvpa.reconcile.ports import Key, WriteError
 
 _QUERY: Mapping[str, str] = {"fieldManager": FIELD_MANAGER}
@@ -40,10 +39,7 @@ class PolicyWriter:
         except PathError as error:
             raise WriteError(str(error)) from error
         if change.action == "delete":
-            returned = [await self._return(key, each) for each in change.returns]
             await self._delete(key, path, change)
-            for resource, response in filter(None, returned):
-                self._take(resource, response)
             return
         method, media = ("POST", JSON) if change.action == "create" else ("PATCH", MERGE_PATCH)
         body = Body(msgspec.json.encode(change.body), media)
@@ -68,24 +64,6 @@ class PolicyWriter:
         except Unreachable as error:
             raise WriteError(str(error)) from error
         self._local.store(resource).put_own(obj, quiet=False)
-
-    async def _return(self, key: Key, adopted: Return) -> tuple[ApiResource[Any], bytes] | None:
-        """Make an adopted HPA or VPA as it was before; returns the response, None if it does not exist any more. The
-        response is not put into the local copy before the Hvpa is deleted: the Hvpa might adopt the object again."""
-        resource: ApiResource[Any] = HPAS if adopted.kind == HPAS.kind else VPAS
-        what = f"{adopted.kind} {adopted.name} can't be made as before its adoption"
-        how = f"to delete it with the Hvpa instead, remove the annotation {ADOPTED} of the Hvpa"
-        try:
-            path = resource.path(key.namespace, adopted.name)
-            body = Body(msgspec.json.encode(adopted.body), MERGE_PATCH)
-            return resource, await self._send(key, "PATCH", path, _QUERY, body, "patch")
-        except PathError as error:
-            raise WriteError(f"{what}: {error}; {how}") from error
-        except WriteError as error:
-            if not_found_error(error) is None:
-                error.args = (f"{what}: {error}; {how}",)
-                raise
-            return None
 
     async def _delete(self, key: Key, path: str, change: PolicyChange) -> None:
         body = deletion(change.uid, change.resource_version)

@@ -129,7 +129,10 @@ class Cluster(Protocol):
         """Sets the Hvpa's `spec.replicas`, conditional on its newest resource version in the cache."""
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
-        """Creates, updates, deletes or releases an HPA or VPA."""
+        """Creates, updates, deletes, releases or returns an HPA or VPA."""
+
+    async def give_back(self, hvpa: Meta) -> None:
+        """Makes the HPAs and VPAs that `hvpa`, which is gone, had adopted as they were before."""
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
         """Records an Event on the Hvpa. Never raises: a failed Event must not fail the reconcile."""

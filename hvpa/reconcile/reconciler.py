@@ -161,8 +161,11 @@ class Reconciler:
     async def _reconcile(self, key: Key) -> ReconcileResult:
         objects = self._cluster.objects(key)
         if objects is None:
-            await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
+            gone = Meta(name=key.name, namespace=key.namespace)
+            await self._write_creation_sizes(gone, None)
             await self._clean_up(key)
+            with _writing("ChangeOwned"):
+                await self._cluster.give_back(gone)
             self.forget(key)
             return ReconcileResult("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
@@ -512,7 +515,8 @@ class Reconciler:
             self._telemetry.write_failed(key, operation, "overloaded")
             return ReconcileResult("overloaded", error.retry_after)
         # `log_transitions` logs errors when the status reports them, not at each try.
-        level = logging.WARNING if operation == "PatchStatus" else logging.INFO
+        is_unreported = operation == "PatchStatus" or self._cluster.objects(key) is None
+        level = logging.WARNING if is_unreported else logging.INFO
         log.log(level, "write failed", operation=operation, error=str(error))
         self._telemetry.write_failed(key, operation, "failed")
         is_passing = isinstance(error, Unavailable) and self._counted(key) < REPORTED_AFTER

@@ -38,10 +38,6 @@ def of_changes(policy: PolicyObject, changes: Sequence[PolicyChange]) -> Iterato
             yield _event(
                 policy, "Normal", reason, f"{what}: {len(names)} Hvpas ({text.names(sorted(names))})"
             )
-    returned = sorted(f"{change.namespace}/{each.name}" for change in changes for each in change.returns)
-    if returned:
-        what = f"{len(returned)} adopted HPAs and VPAs act as before ({text.names(returned)})"
-        yield _event(policy, "Normal", "AdoptedReturned", what)
 
 
 def of_status(policy: PolicyObject, status: PolicyStatus) -> Event | None:

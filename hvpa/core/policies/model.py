@@ -13,7 +13,6 @@ from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Meta, Vpa, Workload
 from hvpa.api.policy.resource import SPECS, PolicyKey, PolicyObject
 from hvpa.api.policy.status import PolicyStatus
-from hvpa.core.model import OwnedKind
 
 PREFIX: Final = f"hvpa.{GROUP}"
 FROM_POLICY: Final = f"{PREFIX}/from-policy"
@@ -24,8 +23,6 @@ APPLIED_AT: Final = f"{PREFIX}/from-policy-at"
 """Annotation of such an Hvpa: when the policy last wrote it."""
 FIRST_SIZE: Final = f"{PREFIX}/from-policy-size"
 """Annotation of such an Hvpa: the requests of a pod, in millicores and bytes, when the Hvpa was created."""
-ADOPTED: Final = f"{PREFIX}/from-policy-adopted"
-"""Annotation of such an Hvpa: the HPAs and VPAs that it may adopt, with their specs before that."""
 OPT_OUT: Final = f"{PREFIX}/opt-out"
 """Annotation of a workload: no policy makes an Hvpa for it."""
 ADOPT: Final = f"{PREFIX}/adopt"
@@ -119,14 +116,6 @@ class PolicyInput:
     """Writes that `rollout.maxRemovals` bounds, and that no status counts yet."""
 
 
-class Return(NamedTuple):
-    """A JSON merge patch that makes an adopted HPA or VPA as it was before."""
-
-    kind: OwnedKind
-    name: str
-    body: Document
-
-
 @dataclass(frozen=True, slots=True)
 class PolicyChange:
     """A write to an Hvpa: `body` is a manifest (create) or a JSON merge patch (patch)."""
@@ -141,8 +130,6 @@ class PolicyChange:
     """The policy that this write is for; None to release an Hvpa."""
     removed_by: PolicyKey | None = None
     """The policy whose `rollout.maxRemovals` bounds this write; None for most."""
-    returns: tuple[Return, ...] = ()
-    """HPAs and VPAs to return before the deletion."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +26,6 @@ from hvpa.api.policy.spec import ClusterHvpaPolicySpec, HvpaPolicySpec, merged, 
 from hvpa.api.policy.status import PolicyStatus
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.policies.model import (
-    ADOPTED,
     APPLIED,
     APPLIED_AT,
     FIRST_SIZE,
@@ -44,7 +42,7 @@ from hvpa.core.policies.model import (
     target_of,
     target_of_workload,
 )
-from hvpa.core.policies.removing import WINDOW, difference, noted, removal_window, returns, wire
+from hvpa.core.policies.removing import WINDOW, removal_window
 from hvpa.core.policies.report import Tally, status_of
 from hvpa.core.policies.selecting import (
     Size,
@@ -55,6 +53,7 @@ from hvpa.core.policies.selecting import (
     selects_workload,
     size_of,
 )
+from hvpa.core.values.patch import difference, wire
 from hvpa.core.workload.rollout import rollout_gaps
 
 PATIENCE: Final = dt.timedelta(hours=1)
@@ -309,18 +308,14 @@ class _Planner:
     def _adopting(self, claim: _Claim) -> Document:
         """Returns selectors by which the Hvpa adopts the HPA and VPA that act, if the workload's owner wants that. The
         Hvpa keeps what it has adopted when the selectors are gone."""
-        selectors: Document = {}
-        for recommender in self._adoptable(claim):
-            axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
-            selectors[axis] = {"selector": {"matchLabels": recommender.metadata.labels}}
-        return selectors
-
-    def _adoptable(self, claim: _Claim) -> list[Hpa | Vpa]:
-        """Returns the HPAs and VPAs that act on a workload and that its Hvpa may adopt, by name."""
         if not may_adopt(claim.workload.metadata):
-            return []
-        acting = [each for each in self._acting.get(claim.target, ()) if each.metadata.labels]
-        return sorted(acting, key=lambda each: each.metadata.name)
+            return {}
+        selectors: Document = {}
+        for recommender in sorted(self._acting.get(claim.target, ()), key=lambda each: each.metadata.name):
+            if labels := recommender.metadata.labels:
+                axis = "hpa" if isinstance(recommender, Hpa) else "vpa"
+                selectors[axis] = {"selector": {"matchLabels": labels}}
+        return selectors
 
     # --- updates ------------------------------------------------------------------------------------------------------
     def _is_changing(self, claim: _Claim, hvpa: PresentHvpa) -> bool:
@@ -395,8 +390,6 @@ class _Planner:
         meta = update.hvpa.metadata
         size = read_size(meta.annotations.get(FIRST_SIZE)) or size_of(update.claim.workload)
         marks = self._marks(update.claim, update.applied, size)
-        if adoptable := self._adoptable(update.claim):
-            marks["annotations"][ADOPTED] = noted(adoptable, meta.annotations.get(ADOPTED))
         body = {
             "metadata": {**marks, "uid": meta.uid, "resourceVersion": meta.resource_version},
             "spec": difference(_read_applied(update.hvpa), msgspec.json.decode(update.applied)),
@@ -434,15 +427,6 @@ class _Planner:
             removed, stopping = deselected[policy.key], self._stopping[policy.key]
             if removed or stopping:
                 self._remove_deselected(policy, spec.rollout.max_removals, removed, stopping)
-
-    @cached_property
-    def _adopted(self) -> dict[str, list[Hpa | Vpa]]:
-        """HPAs and VPAs by the uid of their controller."""
-        found: dict[str, list[Hpa | Vpa]] = defaultdict(list)
-        for recommender in self._recommenders():
-            if (controller := recommender.metadata.controller()) is not None:
-                found[controller.uid].append(recommender)
-        return found
 
     def _workloads(self) -> dict[Target, Workload]:
         """Returns the workloads that are not being deleted."""
@@ -489,9 +473,6 @@ class _Planner:
                         resource_version=meta.resource_version,
                         policy=policy.key,
                         removed_by=removed_by,
-                        returns=returns(hvpa, self._adopted.get(meta.uid, ()))
-                        if ADOPTED in meta.annotations
-                        else (),
                     )
                 )
 
@@ -503,7 +484,7 @@ class _Planner:
             "uid": meta.uid,
             "resourceVersion": meta.resource_version,
             "ownerReferences": others or None,
-            "annotations": dict.fromkeys((APPLIED, APPLIED_AT, FIRST_SIZE, ADOPTED)),
+            "annotations": dict.fromkeys((APPLIED, APPLIED_AT, FIRST_SIZE)),
         }
         self._changes.append(PolicyChange("patch", meta.namespace, meta.name, {"metadata": metadata}))
 

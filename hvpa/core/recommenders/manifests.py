@@ -16,7 +16,7 @@ from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.objects.read_models import Hpa, Meta, Vpa
 from hvpa.api.schema.base import FieldPath
 from hvpa.api.values.quantity import QuantityError, parse_quantity
-from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind
+from hvpa.core.model import ADOPTED, API_VERSION, TEMPLATE_HASH, OwnedKind
 
 NEUTRAL_IN = {
     "stabilizationWindowSeconds": 0,
@@ -38,11 +38,12 @@ applying it again has no effect."""
 
 def document(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> dict[str, Any]:
     """Return the manifest of the HPA or VPA `name` of the Hvpa `owner`. Its annotations have a hash of it, so HVPA
-    notices a changed template even if the change only removes a field."""
+    notices a changed template even if the change only removes a field. No template can feign an adoption, by which HVPA
+    would write any spec."""
     is_hpa = kind == "HorizontalPodAutoscaler"
     template = spec.hpa.template.metadata if is_hpa else spec.vpa.template.metadata
     reference = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner.name}
-    annotations = dict(template.annotations)
+    annotations = {key: value for key, value in template.annotations.items() if key != ADOPTED}
     manifest: dict[str, Any] = {
         "apiVersion": "autoscaling/v2" if is_hpa else "autoscaling.k8s.io/v1",
         "kind": kind,
@@ -119,12 +120,11 @@ def _at(value: Any, path: FieldPath) -> object:
 def up_to_date(existing: Hpa | Vpa, document: Mapping[str, Any]) -> bool:
     """Return whether `existing` has all fields of `document`; fields that the API server filled in are ignored."""
     have, asked = existing.metadata, document["metadata"]
-    controller = have.controller()
+    controller, owners = have.controller(), asked.get("ownerReferences", ())
     return (
         asked["labels"].items() <= have.labels.items()
         and asked["annotations"].items() <= have.annotations.items()
-        and controller is not None
-        and controller.uid == asked["ownerReferences"][0]["uid"]
+        and [owner["uid"] for owner in owners] == ([] if controller is None else [controller.uid])
         and _contains(msgspec.json.decode(existing.raw_spec), document["spec"])
     )
 

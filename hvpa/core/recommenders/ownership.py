@@ -4,6 +4,8 @@ In mode Recommend or Paused (DESIGN 3.2, docs/decisions/0022), HVPA reads the wo
 whoever created them and whether they act or not, and does not change them. If there is none, HVPA creates an HPA that
 only measures, or a VPA in mode Off; if several Hvpas have the same target, the first of them does. Two HPAs on the same
 pods disable each other (AmbiguousSelector), so the Hvpa deletes its own as soon as another exists.
+
+HVPA never deletes an object that acted before the Hvpa adopted it. It makes it as it was (`adoption`).
 """
 
 from __future__ import annotations
@@ -12,14 +14,24 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-import msgspec
 from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Hpa, Meta, Vpa
 from hvpa.api.values import text
-from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OtherHvpa, OwnedChange, OwnedKind, Recommender
+from hvpa.core.model import (
+    ADOPTED,
+    GROUP,
+    TEMPLATE_HASH,
+    Finding,
+    OtherHvpa,
+    OwnedChange,
+    OwnedKind,
+    Recommender,
+)
 from hvpa.core.recommenders import manifests
+from hvpa.core.recommenders.adoption import adopting, adoption_of, holder_of, returned
+from hvpa.core.values.patch import wire
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
 Changes = tuple[OwnedChange, ...]
@@ -67,6 +79,10 @@ class OwnerRules(Generic[O]):
         policy = candidate.spec.update_policy
         return self._is_of_workload(candidate) and (policy is None or policy.update_mode != "Off")
 
+    def acted(self, candidate: O) -> bool:
+        """Return whether an object acts for somebody else, or did before an Hvpa adopted it."""
+        return adoption_of(candidate) is not None or (holder_of(candidate) is None and self.acts(candidate))
+
     def scales(self, candidate: O, hvpa: str) -> bool:
         """Return whether an object is an HPA that points at the Hvpa of this name."""
         if not isinstance(candidate, Hpa):
@@ -79,9 +95,16 @@ class OwnerRules(Generic[O]):
         return next((other for other in self.others if self.scales(candidate, other.name)), None)
 
     def controls(self, candidate: O) -> bool:
-        """Return whether the Hvpa is the controller of an object."""
-        controller = candidate.metadata.controller()
-        return controller is not None and controller.uid == self.owner.uid
+        """Return whether the Hvpa is the controller of an object, or has adopted it."""
+        holder = holder_of(candidate)
+        return holder is not None and holder.uid == self.owner.uid
+
+    def is_left_behind(self, candidate: O) -> bool:
+        """Return whether a former Hvpa of this name adopted an object, or this Hvpa when it had another target."""
+        adoption = adoption_of(candidate)
+        if adoption is None or adoption.hvpa != self.owner.name:
+            return False
+        return adoption.uid != self.owner.uid or not adoption.is_of(self.spec.target_ref)
 
     def document(self, name: str) -> dict[str, Any]:
         """Return the manifest of the Hvpa's own object."""
@@ -97,6 +120,11 @@ class OwnerRules(Generic[O]):
 
 def resolve(rules: OwnerRules[O]) -> Recommender[O]:
     """Return the object to read, why it can't be used, if so, and the changes to owned objects."""
+    if left_behind := [candidate for candidate in rules.present if rules.is_left_behind(candidate)]:
+        names = text.names(sorted(candidate.metadata.name for candidate in left_behind))
+        why = f"{rules.kind} {names}, adopted earlier, is made as it was first"
+        awaited = Finding(f"{rules.short}Awaited", why)
+        return Recommender(True, awaited, _deletions(rules, left_behind), in_charge=True)
     if not rules.spec.applies:
         return _read_only_recommender(rules)
     owned = [candidate for candidate in rules.present if rules.controls(candidate)]
@@ -108,13 +136,16 @@ def _deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
     taken = [candidate for candidate in owned if _taken_away(rules, candidate)]
     kept: list[O] = _without(owned, taken)
     adopted: list[O] = [candidate for candidate in rules.present if _adoptable(rules, candidate)]
-    changes: Changes = tuple([_release(rules, candidate) for candidate in taken[:AT_ONCE]])
+    acting = [candidate for candidate in kept + adopted if rules.acted(candidate)]
+    if len(acting) > 1:  # only one can be adopted, and HVPA deletes none that acts
+        adopted = _without(adopted, acting)
+    changes: Changes = tuple([_let_go(rules, candidate) for candidate in taken[:AT_ONCE]])
     # A released object keeps acting, so it counts as foreign from now on.
     foreign = _foreign(rules, _without(rules.present, kept + adopted))
     if foreign:
         # Two HPAs on the same pods would disable each other; a VPA that only recommends does no harm.
         return _give_way(rules, foreign, (*changes, *_deletions(rules, kept if rules.is_hpa else [])))
-    ranked: list[O] = sorted(kept + adopted, key=_age)
+    ranked: list[O] = sorted(kept + adopted, key=lambda each: (not rules.acted(each), _age(each)))
     if ranked:
         return _own_recommender(rules, ranked[0], (*changes, *_deletions(rules, ranked[1:])))
     for candidate in rules.present:
@@ -158,12 +189,12 @@ def _foreign(rules: OwnerRules[O], candidates: list[O]) -> list[O]:
 
 
 def _is_given_up_by(rules: OwnerRules[O], candidate: O) -> OtherHvpa | None:
-    """Return the Hvpa in mode Recommend or Paused that owns this HPA and will delete it for an Hvpa in mode Apply; None
-    for all other objects."""
-    other, controller = rules.served(candidate), candidate.metadata.controller()
-    if other is None or other.applies or controller is None:
+    """Return the Hvpa in mode Recommend or Paused that owns this HPA and will delete (or return) it for an Hvpa in mode
+    Apply; None for all other objects."""
+    other, holder = rules.served(candidate), holder_of(candidate)
+    if other is None or other.applies or holder is None:
         return None
-    return other if (controller.kind, controller.name) == (HVPA, other.name) else None
+    return other if (holder.kind, holder.name) == (HVPA, other.name) else None
 
 
 def _give_way(rules: OwnerRules[O], foreign: list[O], changes: Changes) -> Recommender[O]:
@@ -185,8 +216,11 @@ def _without(candidates: list[O], others: list[O]) -> list[O]:
 
 
 def _adoptable(rules: OwnerRules[O], candidate: O) -> bool:
-    is_free = candidate.metadata.controller() is None
-    return is_free and rules.axis.selector.matches(candidate.metadata.labels) and rules.ours(candidate)
+    return (
+        holder_of(candidate) is None
+        and rules.axis.selector.matches(candidate.metadata.labels)
+        and rules.ours(candidate)
+    )
 
 
 def _taken_away(rules: OwnerRules[O], candidate: O) -> bool:
@@ -313,6 +347,8 @@ def _own_recommender(rules: OwnerRules[O], chosen: O, changes: Changes) -> Recom
     """Return this Hvpa's own recommender, with an update if it differs from its template."""
     name = chosen.metadata.name
     document = rules.document(name)
+    if rules.acted(chosen):
+        document = adopting(document, chosen, rules.owner)
     if not manifests.up_to_date(chosen, document):
         changes = (*changes, _application(rules, name, document))
     return Recommender(True, None, changes, in_charge=True, object=chosen)
@@ -345,12 +381,21 @@ def _deletions(rules: OwnerRules[O], owned: Sequence[O]) -> Changes:
 
 
 def _deletion(rules: OwnerRules[O], candidate: O) -> OwnedChange:
-    """Return the deletion of this object, conditional on its uid."""
+    """Return the deletion of this object, conditional on its uid, or the return of an adopted object."""
+    if (adoption := adoption_of(candidate)) is not None:
+        return returned(candidate, adoption)
     return OwnedChange("delete", rules.kind, candidate.metadata.name, uid=candidate.metadata.uid)
 
 
+def _let_go(rules: OwnerRules[O], candidate: O) -> OwnedChange:
+    """Return the write after which an object that was taken away is not the Hvpa's any more."""
+    return (_release if adoption_of(candidate) is None else _deletion)(rules, candidate)
+
+
 def _release(rules: OwnerRules[O], candidate: O) -> OwnedChange:
+    """Return the write after which this object, with its present spec, is not the Hvpa's any more."""
     meta = candidate.metadata
-    kept = [reference for reference in meta.owner_references if reference.uid != rules.owner.uid]
-    wire = tuple([{"controller": False, **msgspec.to_builtins(reference)} for reference in kept])
-    return OwnedChange("release", rules.kind, meta.name, None, meta.uid, meta.resource_version, wire)
+    kept = [wire(reference) for reference in meta.owner_references if reference.uid != rules.owner.uid]
+    patch = {"ownerReferences": kept or None, "annotations": {ADOPTED: None}}
+    version = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    return OwnedChange("release", rules.kind, meta.name, {"metadata": {**patch, **version}})

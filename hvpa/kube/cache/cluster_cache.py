@@ -12,7 +12,8 @@ from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
-from hvpa.core.model import LargestNode, Objects, OtherHvpa, Settings
+from hvpa.core.model import LargestNode, Objects, OtherHvpa, OwnedChange, Settings
+from hvpa.core.recommenders.adoption import adoption_of, holder_of, returned
 from hvpa.core.recommenders.ownership import O
 from hvpa.core.recommenders.stale import silences
 from hvpa.core.values.memo import remembered
@@ -273,9 +274,28 @@ class LocalCluster:
         """The owners of pods whose sizes were written for the Hvpa of `key`."""
         return [owner for owner, _ in self._sizes_of.get(key, ())]
 
+    def adopted_by(self, key: Key) -> list[OwnedChange]:
+        """The writes that make the HPAs and VPAs that an Hvpa of this name adopted as they were."""
+        token = (key.namespace, HVPA_KIND, key.name)
+        stores: tuple[tuple[str, Store[Any]], ...] = ((HPAS.kind, self.hpas), (VPAS.kind, self.vpas))
+        held = [
+            store.get(Key(key.namespace, name))
+            for kind, store in stores
+            for name in self._refs[kind].get(token)
+        ]
+        return [
+            returned(obj, adoption)
+            for obj in held
+            if obj is not None and obj.metadata.deletion_timestamp is None
+            if (adoption := adoption_of(obj)) is not None and adoption.hvpa == key.name
+        ]
+
     def known(self) -> Iterable[Key]:
-        """All Hvpas, and deleted Hvpas that left sizes of new pods behind."""
-        return dict.fromkeys((*self.hvpas, *self._sizes_of))
+        """All Hvpas, and deleted Hvpas that left sizes of new pods, or HPAs and VPAs that they adopted, behind."""
+        recommenders: list[Hpa | Vpa] = [*self.hpas.all(), *self.vpas.all()]
+        held = [(obj.metadata.namespace, adoption_of(obj)) for obj in recommenders]
+        adopters = [Key(namespace, adoption.hvpa) for namespace, adoption in held if adoption is not None]
+        return dict.fromkeys((*self.hvpas, *self._sizes_of, *adopters))
 
     def changed_last(self, keys: Iterable[Key]) -> list[Key]:
         """Hvpas by the latest change of themselves, their workloads or their recommenders, latest first."""
@@ -459,12 +479,15 @@ class LocalCluster:
                 self._refs[kind].add(token, meta.name)
         concerned = [self._concerned(kind, obj) for obj in (old, new) if obj is not None]
         self._wake(meta.namespace, set[str]().union(*concerned))
+        adoption = None if new is None else adoption_of(new)
+        if adoption is not None and self.hvpas.get(key := Key(meta.namespace, adoption.hvpa)) is None:
+            self._enqueue(key)
 
     def _concerned(self, kind: str, obj: Hpa | Vpa) -> set[str]:
         """Names of the Hvpas that an HPA or VPA may affect."""
         meta, reference = obj.metadata, reference_of(obj)
-        controller = meta.controller()
-        names = {controller.name} if controller is not None and controller.kind == HVPA_KIND else set()
+        holder = holder_of(obj)
+        names = {holder.name} if holder is not None and holder.kind == HVPA_KIND else set()
         named = kind_key(reference.api_version, reference.kind)
         target: Target | None = Target(meta.namespace, named, reference.name)
         if reference.kind == HVPA_KIND:

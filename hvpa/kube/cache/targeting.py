@@ -11,6 +11,7 @@ from hvpa.api.hvpa.spec import APPLYING
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, ObjectReference, Vpa
 from hvpa.core.model import MOST_RIVALS, OtherHvpa
+from hvpa.core.recommenders.adoption import adoption_of
 from hvpa.kube.objects.stored_hvpa import Links, StoredHvpa
 
 HVPA_KIND = "Hvpa"
@@ -39,12 +40,16 @@ def reference_of(obj: Hpa | Vpa) -> ObjectReference:
 
 
 def tokens_of(obj: Hpa | Vpa) -> tuple[RefToken, ...]:
-    """The target and the controller. Other owners are ignored, since there may be thousands of them."""
+    """The target, and the controller or the Hvpa that adopted it. Other owners are ignored, since there may be many."""
     meta, reference, controller = obj.metadata, reference_of(obj), obj.metadata.controller()
     is_hvpa = reference.kind == HVPA_KIND
     kind = HVPA_KIND if is_hvpa else kind_key(reference.api_version, reference.kind)
-    target = (meta.namespace, kind, reference.name)
-    return (target,) if controller is None else ((meta.namespace, controller.uid), target)
+    tokens: dict[RefToken, None] = {(meta.namespace, kind, reference.name): None}
+    if controller is not None:
+        tokens[meta.namespace, controller.uid] = None
+    if (adoption := adoption_of(obj)) is not None:
+        tokens[meta.namespace, HVPA_KIND, adoption.hvpa] = None
+    return tuple(tokens)
 
 
 def target_in(namespace: str, links: Links) -> Target:

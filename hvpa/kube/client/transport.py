@@ -76,7 +76,7 @@ class Body:
     content_type: str = JSON
 
 
-def deletion(uid: str, resource_version: str) -> Body:
+def deletion(uid: str, resource_version: str = "") -> Body:
     """The body of a DELETE with preconditions: only this object in this version, as far as uid and version are
     given."""
     named = {"uid": uid, "resourceVersion": resource_version}

@@ -230,6 +230,9 @@ class SimulatedCluster:
         """See the port."""
         self.scale_hvpa(replicas)
 
+    async def give_back(self, hvpa: Meta) -> None:
+        """See the port. The Hvpa stays for as long as the simulation."""
+
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the port."""
         if change.action != "apply" or change.manifest is None:

@@ -381,6 +381,9 @@ class Loop:
         self.desired_replicas_writes.append(self.now)
         self._set_desired_replicas(replicas)
 
+    async def give_back(self, hvpa: Meta) -> None:
+        """See the port. The Hvpa stays."""
+
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the port."""
         assert change.action == "apply"

@@ -104,6 +104,9 @@ class Writes:
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         self.scale_replicas = replicas
 
+    async def give_back(self, hvpa: Meta) -> None:
+        """No Hvpa here is deleted."""
+
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         self.owned.append(change)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from hvpa.api.policy.status import PolicyStatus
-from hvpa.core.policies.model import ADOPTED, PolicyChange, Return
+from hvpa.core.policies.model import PolicyChange
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.limits import Limiter
@@ -80,44 +79,6 @@ async def test_only_the_hvpa_that_was_seen_is_deleted_and_one_that_is_gone_is_fi
         sent.server.handler = always(status(409, "Conflict"))
         with pytest.raises(Conflict):
             await sent.writer.write(DELETE)
-
-
-async def test_adopted_objects_are_returned_before_the_hvpa_is_deleted(tmp_path: Path) -> None:
-    returns = tuple(
-        Return(kind, "by-hand", {"spec": {"n": 1}})
-        for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler")
-    )
-    delete = replace(DELETE, returns=returns)
-    async with writing(tmp_path, {"metadata": {"name": "by-hand", "namespace": "shop"}}) as sent:
-        await sent.writer.write(delete)
-        assert [(method, path) for method, path, _ in sent.server.requests] == [
-            ("PATCH", "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/by-hand"),
-            ("PATCH", "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers/by-hand"),
-            ("DELETE", f"{PATH}/web"),
-        ]
-        assert sent.server.bodies[0] == {"spec": {"n": 1}}
-        assert sent.local.hpas.get(Key("shop", "by-hand")) is not None
-        sent.server.handler = always(status(404, "NotFound"))  # they are gone
-        await sent.writer.write(delete)
-        assert len(sent.server.requests) == 6
-
-
-@pytest.mark.parametrize(
-    ("answer", "name"),
-    [(status(409, "Conflict"), "by-hand"), (status(403, "Forbidden"), "by-hand"), ({}, "a/b")],
-)
-async def test_an_hvpa_whose_adopted_objects_can_t_be_returned_is_not_deleted(
-    tmp_path: Path, answer: object, name: str
-) -> None:
-    delete = replace(DELETE, returns=(Return("HorizontalPodAutoscaler", name, {}),))
-    async with writing(tmp_path, answer) as sent:
-        with pytest.raises(WriteError) as caught:
-            await sent.writer.write(delete)
-        assert str(caught.value).startswith(
-            f"HorizontalPodAutoscaler {name} can't be made as before its adoption: "
-        )
-        assert str(caught.value).endswith(f"remove the annotation {ADOPTED} of the Hvpa")
-        assert "DELETE" not in [method for method, _, _ in sent.server.requests]
 
 
 @pytest.mark.parametrize(

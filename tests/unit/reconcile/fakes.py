@@ -73,6 +73,7 @@ class FakeCluster:
     one: Objects | None
     failures: dict[str, Exception] = field(default_factory=dict)
     writes: list[tuple[str, Any]] = field(default_factory=list)
+    has_adopted: bool = False
     memory: Mapping[tuple[str, str], int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     reported: FastUsage | None = None
@@ -129,6 +130,10 @@ class FakeCluster:
 
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         self._note("scale_replicas", replicas)
+
+    async def give_back(self, hvpa: Meta) -> None:
+        if self.has_adopted:
+            self._note("give_back", hvpa.name)
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         self._note("owned", change)

@@ -1,4 +1,4 @@
-"""An Hvpa that is deleted leaves neither boosts nor deletion costs in its pods."""
+"""An Hvpa that is deleted leaves neither boosts nor deletion costs in its pods, and gives back what it adopted."""
 
 from __future__ import annotations
 
@@ -95,3 +95,19 @@ def test_an_hvpa_without_boosts_and_costs_writes_nothing_when_it_is_deleted() ->
     web.reconcile()
     assert delete(web) == "gone"
     assert web.names() == []
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [(Unavailable("no answer"), "failed"), (Refused("no"), "failed"), (Conflict("changed"), "conflict")],
+)
+def test_what_a_deleted_hvpa_adopted_is_given_back_and_tried_again_until_it_is(
+    error: Exception, outcome: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = Harness(build.objects(), give_back=error)
+    web.cluster.has_adopted = True
+    assert delete(web) == outcome
+    assert web.written("give_back") == []
+    web.cluster.failures.clear()
+    assert delete(web) == "gone"
+    assert web.written("give_back") == ["web"]

@@ -14,7 +14,6 @@ from builders import build
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.api.policy.spec import merged
 from hvpa.core.policies.model import ADOPT, APPLIED, APPLIED_AT, FIRST_SIZE, FROM_POLICY, OPT_OUT, PolicyPlan
-from hvpa.core.policies.removing import difference
 from tests.unit.core.policies.world import SYSTEM, TEMPLATE, World, later, policy, workload
 
 Json = dict[str, Any]
@@ -578,20 +577,6 @@ def test_the_size_counts_that_a_workload_had_first_since_hvpa_changes_it() -> No
 
 
 # --- in general ------------------------------------------------------------------------------------------------------
-documents = st.recursive(
-    st.integers(0, 2) | st.lists(st.integers(0, 2), max_size=2),
-    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-)
-objects = st.dictionaries(st.sampled_from("abc"), documents, max_size=3)
-
-
-@given(objects, objects)
-def test_a_difference_leads_from_one_document_to_the_other(before: Json, after: Json) -> None:
-    patch = difference(before, after)
-    assert build.merged(before, patch) == after
-    assert (patch == {}) == (before == after)
-
-
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (

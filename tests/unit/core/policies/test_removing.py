@@ -1,22 +1,18 @@
-"""How many Hvpas a policy removes, and which HPAs and VPAs go back to acting themselves."""
+"""How many Hvpas a policy removes."""
 
 from __future__ import annotations
 
 import datetime as dt
-import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import build
-from hvpa.api.objects.read_models import Hpa, Vpa
-from hvpa.core.model import TEMPLATE_HASH
-from hvpa.core.policies.model import ADOPT, ADOPTED, OPT_OUT, PolicyPlan
+from hvpa.api.objects.read_models import Hpa
+from hvpa.core.policies.model import OPT_OUT, PolicyPlan
 from hvpa.core.policies.removing import WINDOW
-from tests.unit.core.policies.test_plan import anything
 from tests.unit.core.policies.world import World, later, policy, workload
 
 Json = dict[str, Any]
@@ -331,181 +327,3 @@ def test_whatever_is_selected_when_no_more_than_allowed_are_removed_within_an_ho
         since = at if since is None or at >= since + 60 else since
         counts[since] = counts.get(since, 0) + 1
     assert all(count <= limit for count in counts.values())
-
-
-# --- adopted HPAs and VPAs -------------------------------------------------------------------------------------------
-HPA_SPEC: Json = {
-    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-    "minReplicas": 3,
-    "maxReplicas": 40,
-}
-VPA_SPEC: Json = {"targetRef": HPA_SPEC["scaleTargetRef"], "updatePolicy": {"updateMode": "Auto"}}
-HPA_ENTRY = "HorizontalPodAutoscaler/by-hand/h"
-LABELS = {"app": "web"}
-
-
-def acting() -> tuple[Hpa, Vpa]:
-    """The HPA and VPA of the workload's owner, before an Hvpa adopts them."""
-    meta = {"resourceVersion": "7", "labels": LABELS}
-    hpa = {"metadata": {**meta, "name": "by-hand", "uid": "h"}, "spec": HPA_SPEC}
-    vpa = {"metadata": {**meta, "name": "by-hand", "uid": "v"}, "spec": VPA_SPEC}
-    return tuple(  # type: ignore[return-value]
-        build.decoded(kind, build.merged({"metadata": {"namespace": "default"}}, document))
-        for kind, document in ((Hpa, hpa), (Vpa, vpa))
-    )
-
-
-def adopted(uid: str) -> tuple[Hpa, Vpa]:
-    """The same objects once the Hvpa with this uid has adopted them."""
-    hpa, vpa = acting()
-    owner = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web", "uid": uid}
-    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}
-    metadata = {
-        "ownerReferences": [other, {**owner, "controller": True}],
-        "annotations": {TEMPLATE_HASH: "1", "a": "b"},
-    }
-    target = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"}
-    hpa_spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 5, "behavior": {"scaleUp": {}}}
-    vpa_spec = {"targetRef": HPA_SPEC["scaleTargetRef"], "updatePolicy": {"updateMode": "Off"}}
-    return (
-        build.decoded(Hpa, {"metadata": build.merged(raw(hpa.metadata), metadata), "spec": hpa_spec}),
-        build.decoded(Vpa, {"metadata": build.merged(raw(vpa.metadata), metadata), "spec": vpa_spec}),
-    )
-
-
-def raw(struct: msgspec.Struct) -> Json:
-    return json.loads(msgspec.json.encode(struct))  # type: ignore[no-any-return]
-
-
-def after_adoption() -> World:
-    """A workload whose Hvpa has adopted the HPA and VPA that acted."""
-    hpa, vpa = acting()
-    world = World([policy(spec={"stage": "Apply"})], [workload(annotations={ADOPT: "true"}), workload("b")])
-    world.hpas, world.vpas = [hpa], [vpa]
-    world.settle()
-    owned = adopted(world.hvpas["default", "web"]["metadata"]["uid"])
-    world.hpas, world.vpas = [owned[0]], [owned[1]]
-    world.settle()
-    return world
-
-
-@pytest.mark.parametrize("how", ["opted out", "excluded", "gone", "written by somebody"])
-def test_an_adopted_hpa_or_vpa_becomes_as_it_was_before_its_hvpa_is_removed(how: str) -> None:
-    world = after_adoption()
-    if how == "opted out":
-        world.workloads[0] = workload(annotations={OPT_OUT: "true"})
-    elif how == "excluded":
-        world.replace(policy(spec={"stage": "Apply", "workloads": {"exclude": {"names": ["web"]}}}))
-    elif how == "gone":
-        del world.workloads[0]
-    else:
-        world.write("mine", "web")
-    (delete,) = world.step().changes
-    assert delete.action == "delete"
-    assert [(each.kind, each.name) for each in delete.returns] == [
-        ("HorizontalPodAutoscaler", "by-hand"),
-        ("VerticalPodAutoscaler", "by-hand"),
-    ]
-    owned: list[Hpa | Vpa] = [world.hpas[0], world.vpas[0]]
-    for each, present, spec in zip(delete.returns, owned, (HPA_SPEC, VPA_SPEC), strict=True):
-        assert build.merged(json.loads(bytes(present.raw_spec)), each.body["spec"]) == spec
-        metadata = each.body["metadata"]
-        assert (metadata["uid"], metadata["resourceVersion"]) == (present.metadata.uid, "7")
-        assert [owner["name"] for owner in metadata["ownerReferences"]] == ["x"]
-        assert metadata["annotations"] == {TEMPLATE_HASH: None}
-
-
-def test_an_hpa_that_the_hvpa_created_goes_with_it() -> None:
-    world = World([policy(spec={"stage": "Apply"})], [workload()])
-    world.settle()
-    world.hpas = [adopted(world.hvpas["default", "web"]["metadata"]["uid"])[0]]
-    world.workloads = []
-    (delete,) = world.step().changes
-    assert delete.returns == ()
-
-
-def test_an_hpa_that_the_hvpa_creates_under_the_name_of_an_adopted_one_goes_with_it() -> None:
-    """As when somebody deletes the adopted HPA, which has the name of its workload."""
-    world = after_adoption()
-    created = build.merged(raw(world.hpas[0]), {"metadata": {"uid": "created by the Hvpa"}})
-    world.hpas = [build.decoded(Hpa, created)]
-    world.workloads = world.workloads[1:]
-    (delete,) = world.step().changes
-    assert [each.kind for each in delete.returns] == ["VerticalPodAutoscaler"]
-
-
-def test_the_note_of_adopted_objects_outlives_changes_and_takes_in_later_ones() -> None:
-    hpa, vpa = acting()
-    world = World([policy(spec={"stage": "Apply"})], [workload(annotations={ADOPT: "true"})], hpas=[hpa])
-    world.settle()
-    owned = adopted(world.hvpas["default", "web"]["metadata"]["uid"])[0]
-    world.hpas, world.vpas = [owned], [vpa]
-    world.settle()
-    note = json.loads(world.hvpas["default", "web"]["metadata"]["annotations"][ADOPTED])
-    assert note == {
-        HPA_ENTRY: HPA_SPEC,
-        "VerticalPodAutoscaler/by-hand/v": VPA_SPEC,
-    }
-
-
-def test_somebody_who_applies_an_adopted_hpa_again_does_not_change_what_it_was() -> None:
-    """`kubectl apply` resets the target, but the controller and HVPA's other fields stay."""
-    world = after_adoption()
-    again = raw(world.hpas[0]) | {
-        "spec": {**json.loads(bytes(world.hpas[0].raw_spec)), **HPA_SPEC, "maxReplicas": 9}
-    }
-    world.hpas = [build.decoded(Hpa, again)]
-    world.settle()
-    note = json.loads(world.hvpas["default", "web"]["metadata"]["annotations"][ADOPTED])
-    assert note[HPA_ENTRY] == HPA_SPEC
-
-
-def test_a_note_that_names_another_target_does_not_move_an_hpa() -> None:
-    world = after_adoption()
-    elsewhere = {**HPA_SPEC, "scaleTargetRef": {"kind": "Deployment", "name": "other"}}
-    note = json.dumps({HPA_ENTRY: elsewhere})
-    world.edit("web", {"metadata": {"annotations": {ADOPTED: note}}})
-    world.workloads = world.workloads[1:]
-    (delete,) = world.step().changes
-    (hpa,) = delete.returns
-    assert build.merged(json.loads(bytes(world.hpas[0].raw_spec)), hpa.body["spec"]) == HPA_SPEC
-
-
-@pytest.mark.parametrize(
-    "note",
-    [
-        "",
-        "no JSON",
-        "[]",
-        "{}",
-        json.dumps({HPA_ENTRY: 1}),
-        20_000 * "[",
-    ],
-)
-def test_without_a_usable_note_nothing_is_returned(note: str) -> None:
-    world = after_adoption()
-    world.edit("web", {"metadata": {"annotations": {ADOPTED: note}}})
-    world.hpas.append(
-        build.decoded(Hpa, {"metadata": {"name": "free", "namespace": "default"}, "spec": HPA_SPEC})
-    )
-    world.workloads = world.workloads[1:]
-    (delete,) = world.step().changes
-    assert (delete.name, delete.returns) == ("web", ())
-
-
-def test_only_adopted_objects_are_returned() -> None:
-    world = after_adoption()
-    world.hpas.append(
-        build.decoded(Hpa, {"metadata": {"name": "free", "namespace": "default"}, "spec": HPA_SPEC})
-    )
-    world.workloads = world.workloads[1:]
-    (delete,) = world.step().changes
-    assert [each.name for each in delete.returns] == ["by-hand", "by-hand"]
-
-
-@given(st.text() | anything.map(json.dumps))
-def test_whatever_the_note_says_the_hvpa_is_removed(note: str) -> None:
-    world = after_adoption()
-    world.edit("web", {"metadata": {"annotations": {ADOPTED: note}}})
-    world.workloads = world.workloads[1:]
-    assert deleted(world.settle()) == ["web"]

@@ -213,10 +213,10 @@ def test_what_is_adopted_is_pointed_at_the_hvpa() -> None:
     assert manifest["spec"]["scaleTargetRef"]["kind"] == "Hvpa"
 
 
-def test_of_several_the_oldest_stays() -> None:
+def test_of_several_that_only_recommend_the_oldest_stays() -> None:
     young = applied(OWNER, HPA, "web", {"metadata": {"creationTimestamp": "2026-11-03T00:00:00Z"}})
-    old = hpa("older", created="2026-11-01T00:00:00Z", **FREE)
-    middle = hpa("middle", created="2026-11-02T00:00:00Z", **FREE)
+    old = hpa("older", POINTED_AT_US, created="2026-11-01T00:00:00Z", **FREE)
+    middle = hpa("middle", POINTED_AT_US, created="2026-11-02T00:00:00Z", **FREE)
     decision = decide(OWNER, [young, old, middle])
     assert changes(decision) == [("delete", "middle"), ("delete", "web"), ("apply", "older")]
     deleted = next(change for change in decision.owned if change.name == "web")
@@ -229,9 +229,10 @@ def test_one_that_was_taken_away_by_its_labels_is_released() -> None:
     taken = {"labels": {"of": "else"}, "ownerReferences": [build.OWNER, *others], "resourceVersion": "5"}
     decision = decide(OWNER, [applied(OWNER, HPA, change={"metadata": taken})])
     assert changes(decision) == [("release", "web")]
-    released = decision.owned[0]
-    assert (released.uid, released.resource_version) == ("uid-web", "5")
-    assert released.owner_references == tuple(others)
+    manifest: Any = decision.owned[0].manifest
+    metadata = manifest["metadata"]
+    assert (metadata["uid"], metadata["resourceVersion"]) == ("uid-web", "5")
+    assert metadata["ownerReferences"] == others
     assert active(decision) == ("False", "ForeignHpa"), "it goes on acting, so it is foreign from now on"
 
 
