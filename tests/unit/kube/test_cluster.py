@@ -13,7 +13,7 @@ from aiohttp import web
 
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import OwnedChange, OwnedKind, PodCost, PodResize, WorkloadPatch
+from hvpa.core.model import ADOPTED, OwnedChange, OwnedKind, PodCost, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -28,6 +28,7 @@ OWNER = Meta(name="h", namespace="ns", uid="u", resource_version="5")
 HVPA = "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h"
 DEPLOYMENT = "/apis/apps/v1/namespaces/ns/deployments/web"
 ROLLOUTS = custom_resource("argoproj.io/v1alpha1", "Rollout", "rollouts")
+NOW = "2026-11-20T10:00:00Z"
 TARGET = {"spec": {"targetRef": {"kind": "Deployment", "name": "web"}}}
 HPA: OwnedKind = "HorizontalPodAutoscaler"
 VPA: OwnedKind = "VerticalPodAutoscaler"
@@ -249,8 +250,9 @@ async def test_owned_objects_are_applied_released_and_deleted(tmp_path: Path) ->
         await cluster.change_owned(OWNER, OwnedChange("apply", HPA, "h", manifest={"kind": HPA}))
         assert harness.sent()[2] == {**query, "force": "true"}  # it is known now
         harness.answer = answer("h", 4)
-        await cluster.change_owned(OWNER, OwnedChange("release", HPA, "h", resource_version="3"))
-        assert harness.sent()[4] == {"metadata": {"ownerReferences": None, "resourceVersion": "3"}}
+        patch = {"metadata": {"ownerReferences": None, "resourceVersion": "3"}}
+        await cluster.change_owned(OWNER, OwnedChange("release", HPA, "h", patch))
+        assert harness.sent() == ("PATCH", path, query, MERGE_PATCH, patch)
         harness.answer = {"kind": "Status"}
         await cluster.change_owned(OWNER, OwnedChange("delete", HPA, "h", uid="u"))
         method, where, _, _, body = harness.sent()
@@ -530,3 +532,103 @@ async def test_sizes_of_new_pods_are_written_and_those_of_an_hvpa_that_is_gone_a
         await cluster.write_creation_sizes(OWNER, None)
     assert len(harness.server.requests) == 2
     assert harness.woken == []
+
+
+# --- what an Hvpa that is gone had adopted ---------------------------------------------------------------------------
+NOTE = json.dumps(
+    {"hvpa": "h", "uid": "u", "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}}}
+)
+LISTED: dict[str, Any] = {"items": [{}]}
+
+
+def adopted(name: str, version: int = 3) -> dict[str, Any]:
+    target = {"scaleTargetRef": {"kind": "Hvpa", "name": "h"}}
+    return answer(name, version, metadata={"annotations": {ADOPTED: NOTE}}, spec=target)
+
+
+@pytest.mark.parametrize("listed", [{"items": []}, status(404, "NotFound")], ids=["no Hvpa", "no CRD"])
+async def test_what_an_hvpa_that_does_not_exist_adopted_is_given_back_with_an_event(
+    tmp_path: Path, listed: Any
+) -> None:
+    harness = Harness(answer("a", 4))
+    harness.first = [respond(listed)]
+    harness.put(HPAS, adopted("a"))
+    harness.put(
+        HPAS, {**adopted("going"), "metadata": {**adopted("going")["metadata"], "deletionTimestamp": NOW}}
+    )
+    async with harness.server.connected(tmp_path) as transport:
+        recorder = Recorder()
+        cluster = KubeCluster(transport, harness.local, recorder, harness.asked)  # type: ignore[arg-type]
+        await cluster.give_back(OWNER)
+        await cluster.give_back(OWNER)
+    (method, path, query), (patch, where, _) = harness.server.requests
+    assert (method, path, query) == ("GET", HVPA.rpartition("/")[0], {"fieldSelector": "metadata.name=h"})
+    assert (patch, where) == ("PATCH", "/apis/autoscaling/v2/namespaces/ns/horizontalpodautoscalers/a")
+    assert harness.server.bodies[-1]["metadata"]["resourceVersion"] == "3"
+    assert harness.server.bodies[-1]["spec"]["scaleTargetRef"] == {"kind": "Deployment", "name": "web"}
+    (event,) = recorder.events
+    assert (event.type, event.reason, event.message) == (
+        "Normal",
+        "AdoptedReturned",
+        "as before Hvpa h adopted it",
+    )
+    assert (event.involved.api_version, event.involved.kind, event.involved.name) == (
+        "autoscaling/v2",
+        HPA,
+        "a",
+    )
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    def record(self, hvpa: Meta, event: Any) -> None:
+        self.events.append(event)
+
+
+async def test_while_the_hvpa_exists_nothing_is_given_back(tmp_path: Path) -> None:
+    """The local copy is behind, or can't read it."""
+    harness = Harness(LISTED)
+    harness.put(HPAS, adopted("a"))
+    await harness.write(tmp_path, lambda cluster: cluster.give_back(OWNER))
+    assert [method for method, _, _ in harness.server.requests] == ["GET"]
+
+
+async def test_without_anything_adopted_nothing_is_requested(tmp_path: Path) -> None:
+    harness = Harness(LISTED)
+    other = json.dumps({**json.loads(NOTE), "hvpa": "other"})
+    harness.put(
+        HPAS, {**adopted("a"), "metadata": {**adopted("a")["metadata"], "annotations": {ADOPTED: other}}}
+    )
+    harness.put(HPAS, {**adopted("b"), "metadata": answer("b", 3)["metadata"]})
+    await harness.write(tmp_path, lambda cluster: cluster.give_back(OWNER))
+    assert harness.server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "error"),
+    [(status(503), Unavailable), (status(403, "Forbidden"), Refused), (b"[]", Unavailable)],
+)
+async def test_if_it_is_not_known_whether_the_hvpa_exists_nothing_is_given_back(
+    tmp_path: Path, listed: Any, error: type[WriteError]
+) -> None:
+    harness = Harness(listed)
+    harness.put(HPAS, adopted("a"))
+    with pytest.raises(error):
+        await harness.write(tmp_path, lambda cluster: cluster.give_back(OWNER))
+    assert {method for method, _, _ in harness.server.requests} == {"GET"}
+
+
+async def test_a_refused_return_keeps_no_other_from_being_returned_and_its_error_has_the_remedy(
+    tmp_path: Path,
+) -> None:
+    harness = Harness(answer("b", 4))
+    harness.first = [respond({"items": []}), respond(status(422, "Invalid", "spec.maxReplicas"))]
+    for name in ("a", "b"):
+        harness.put(HPAS, adopted(name))
+    with pytest.raises(
+        Refused, match=f"spec.maxReplicas; to leave it as it is, remove its annotation {ADOPTED}"
+    ):
+        await harness.write(tmp_path, lambda cluster: cluster.give_back(OWNER))
+    assert [path.rpartition("/")[2] for _, path, _ in harness.server.requests] == ["hvpas", "a", "b"]

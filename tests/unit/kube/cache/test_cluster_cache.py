@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hvpa.api.objects.read_models import Meta, Pod, Selector, SelectorRequirement
-from hvpa.core.model import OtherHvpa
+from hvpa.core.model import ADOPTED, OtherHvpa
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
@@ -126,6 +126,42 @@ def test_an_hvpa_s_own_objects_are_found() -> None:
     assert names(objects.vpas) == ["v"]
     assert names(objects.pods) == ["web-1"]
     assert harness.local.objects(Key(NS, "nobody")) is None
+
+
+def adopted(hvpa: str, uid: str = "u", **metadata: Any) -> dict[str, Any]:
+    note = msgspec.json.encode({"hvpa": hvpa, "uid": uid, "spec": {}}).decode()
+    return {"metadata": {"annotations": {ADOPTED: note}, **metadata}}
+
+
+def test_what_an_hvpa_adopted_is_found_by_its_name_whatever_it_targets() -> None:
+    """So an Hvpa that is created again finds what the former one adopted."""
+    harness = Harness()
+    harness.hvpa("h")
+    assert harness.put(VPAS, "v", **vpa_for("Deployment", "else"), **adopted("h")) == ["h"]
+    harness.put(HPAS, "p", **hpa_for("Hvpa", "h"), **adopted("h"))
+    harness.put(HPAS, "other", **hpa_for("Hvpa", "other"), **adopted("other"))
+    objects = harness.seen("h")
+    assert (names(objects.hpas), names(objects.vpas)) == (["p"], ["v"])
+    harness.put(VPAS, "v", **vpa_for("Deployment", "else"))
+    assert names(harness.seen("h").vpas) == []
+
+
+def test_an_hvpa_that_is_gone_is_woken_for_what_it_adopted() -> None:
+    harness = Harness()
+    assert harness.put(HPAS, "p", **hpa_for("Hvpa", "gone"), **adopted("gone")) == ["gone"]
+    assert harness.put(HPAS, "p", **hpa_for("Deployment", "web")) == []
+    harness.put(VPAS, "v", **vpa_for("Deployment", "web"), **adopted("gone"))
+    harness.hvpa("h")
+    assert list(harness.local.known()) == [Key(NS, "h"), Key(NS, "gone")]
+    (change,) = harness.local.adopted_by(Key(NS, "gone"))
+    assert (change.action, change.kind, change.name) == ("return", VPAS.kind, "v")
+    assert harness.local.adopted_by(Key("other", "gone")) == []
+    owner = {"kind": "X", "name": "x", "uid": "x", "controller": True}
+    assert harness.put(
+        VPAS, "v", **vpa_for("Deployment", "web"), **adopted("gone", ownerReferences=[owner])
+    ) == ["h"]
+    assert harness.local.adopted_by(Key(NS, "gone")) == []
+    assert list(harness.local.known()) == [Key(NS, "h")]
 
 
 def test_the_same_pods_are_the_same_tuple() -> None:
