@@ -88,9 +88,12 @@ def test_they_act_again_when_somebody_deletes_the_hvpa(
     mark = plane.audit.mark()
     adopting.scenario.delete()
     adopting.await_return()
-    events = plane.api.list("Event", adopting.scenario.namespace)
-    returned = [event for event in events if event["reason"] == "AdoptedReturned"]
-    assert {event["involvedObject"]["kind"] for event in returned} <= set(KINDS)
+
+    def reported() -> set[str]:
+        events = plane.api.list("Event", adopting.scenario.namespace)
+        return {each["involvedObject"]["kind"] for each in events if each["reason"] == "AdoptedReturned"}
+
+    adopting.soon(lambda: reported() == set(KINDS))
     requests = plane.audit.requests(mark, user=USER, writes=True, namespace=adopting.scenario.namespace)
     assert [
         request

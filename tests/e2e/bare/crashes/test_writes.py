@@ -18,7 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from hvpa.api.hvpa.resource import API_VERSION
 from hvpa.api.objects.kinds import KINDS
+from hvpa.core.model import ADOPTED
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.fault_points import POINTS, VARIABLE
@@ -112,16 +114,17 @@ def pause_until_death(scenario: Scenario, operator: Operator) -> None:
 
 
 def find_some(scenario: Scenario) -> None:
-    """There are two HPAs and two VPAs that match the selectors, before the Hvpa is there."""
-    labels = {"hvpa": scenario.name}
+    """There are two HPAs and two VPAs that match the selectors, before the Hvpa is there. One of each acts."""
+    hvpa = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": scenario.name}
     target = samples.target_of(scenario.workload)
-    for name in ("a", "b"):
-        for made in (
-            samples.hpa(name, scenario.namespace, target),
-            samples.vpa(name, scenario.namespace, target, mode="Recreate"),
-        ):
-            made["metadata"]["labels"] = labels
-            scenario.api.create(made)
+    for made in (
+        samples.hpa("a", scenario.namespace, target),
+        samples.vpa("a", scenario.namespace, target, mode="Recreate"),
+        samples.hpa("b", scenario.namespace, hvpa),
+        samples.vpa("b", scenario.namespace, target, mode="Off"),
+    ):
+        made["metadata"]["labels"] = {"hvpa": scenario.name}
+        scenario.api.create(made)
 
 
 def take_away(scenario: Scenario) -> None:
@@ -186,7 +189,7 @@ def has_ended(scenario: Scenario) -> bool:
     ]
     names = {metadata["name"] for metadata in owned}
     if "a" in names:
-        return len(owned) == 2 == sum(bool(metadata.get("ownerReferences")) for metadata in owned)
+        return len(owned) == 2 == sum(ADOPTED in metadata.get("annotations", {}) for metadata in owned)
     return len(owned) == 3 and sum(bool(metadata.get("ownerReferences")) for metadata in owned) == 1
 
 
@@ -212,10 +215,7 @@ def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_wa
 def test_what_an_undisturbed_run_leaves_is_what_is_meant(cases: Cases) -> None:
     tidy, gone = (outcome(cases.scenarios[UNDISTURBED, phase]) for phase in ("tidying up", "letting go"))
     assert [len(tidy[kind]) for kind in (HPA, VPA)] == [1, 1]
-    assert [recommender["owners"] for kind in (HPA, VPA) for recommender in tidy[kind]] == [
-        ["Hvpa"],
-        ["Hvpa"],
-    ]
+    assert [recommender["owners"] for kind in (HPA, VPA) for recommender in tidy[kind]] == [[], []]
     assert [recommender["owners"] for recommender in gone[HPA]] == [[]]
     assert sorted(recommender["owners"] for recommender in gone[VPA]) == [[], ["Hvpa"]]
     counts = [

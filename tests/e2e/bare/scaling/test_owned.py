@@ -86,7 +86,7 @@ def test_a_changed_template_is_applied_and_drift_is_repaired(
     scenario.await_owned()
 
 
-def test_what_the_selector_matches_is_adopted_and_of_several_the_oldest_stays(
+def test_what_acts_is_adopted_without_an_owner_and_of_several_that_recommend_the_oldest_stays(
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
     scenario = new_scenario(create=False)
@@ -95,12 +95,15 @@ def test_what_the_selector_matches_is_adopted_and_of_several_the_oldest_stays(
     foreign_vpa(scenario, "a", mode="Recreate", labels=labels)
     foreign_vpa(scenario, "b", mode="Off", labels=labels)
     scenario.create(wait=False)
-    scenario.soon(
-        lambda: controller(plane.api.get(HPA, "a", scenario.namespace)) == scenario.name, "adoption"
-    )
-    scenario.soon(
-        lambda: controller(plane.api.get(VPA, "a", scenario.namespace)) == scenario.name, "adoption"
-    )
+    for kind in (HPA, VPA):
+        scenario.soon(
+            lambda kind=kind: (
+                "hvpa.autoscaling.k8s.io/adopted"  # type: ignore[misc]
+                in plane.api.get(kind, "a", scenario.namespace)["metadata"].get("annotations", {})
+            ),
+            "adoption",
+        )
+        assert "ownerReferences" not in plane.api.get(kind, "a", scenario.namespace)["metadata"]
     scenario.soon(lambda: plane.api.find(VPA, "b", scenario.namespace) is None, "that one VPA stays")
     adopted = plane.api.get(HPA, "a", scenario.namespace)
     assert adopted["spec"]["scaleTargetRef"]["kind"] == "Hvpa"
