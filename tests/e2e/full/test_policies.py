@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import time
 from collections.abc import Iterator
 
@@ -14,6 +16,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import (
     REPOSITORY,
     Operator,
+    install_crds,
     install_operator_rbac,
     install_policies,
 )
@@ -23,6 +26,7 @@ from tests.e2e.full.shells import blocks
 pytestmark = pytest.mark.owned_cluster
 
 API = "autoscaling.k8s.io/v1alpha1"
+HPAS = "autoscaling/v2/HorizontalPodAutoscaler"
 OWNED = (f"{API}/Hvpa", "HorizontalPodAutoscaler", "VerticalPodAutoscaler")
 TEAM, EVERYWHERE = (
     yaml.safe_load(block)
@@ -31,18 +35,18 @@ TEAM, EVERYWHERE = (
     )
 )
 """The manifests of the page."""
-(LOOK,) = blocks((REPOSITORY / "docs" / "policies.md").read_text())
+LOOK, RETURN = blocks((REPOSITORY / "docs" / "policies.md").read_text())
 """Its commands."""
 TIMEOUT = 120
 
 
 @pytest.fixture(scope="module", autouse=True)
-def follower(cluster: ControlPlane) -> Iterator[None]:
+def follower(cluster: ControlPlane) -> Iterator[Operator]:
     """An operator that follows policies."""
     kubeconfig = install_operator_rbac(cluster)
     install_policies(cluster)
-    with Operator(cluster, kubeconfig, "--log-level", "debug", "--policies"):
-        yield
+    with Operator(cluster, kubeconfig, "--log-level", "debug", "--policies") as follower:
+        yield follower
 
 
 def made(api: KubeApi, namespace: str) -> dict[str, list[str]]:
@@ -115,46 +119,125 @@ def test_a_cluster_policy_takes_its_hvpas_along_and_leaves_those_that_were_taken
     assert made(api, namespace)["Hvpa"] == ["kept"]
 
 
-def test_a_workload_that_opts_out_has_the_hpa_again_that_its_hvpa_had_adopted(
-    cluster: ControlPlane, namespace: str
-) -> None:
-    """Here the garbage collector deletes what a removed Hvpa owns."""
-    api, hpas = cluster.api, "autoscaling/v2/HorizontalPodAutoscaler"
-    deployment = objects.deployment("web", namespace)
-    deployment["metadata"]["annotations"] = {"hvpa.autoscaling.k8s.io/adopt": "true"}
-    api.create(deployment)
-    api.create(objects.deployment("other", namespace))
-    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    metadata = {"name": "by-hand", "namespace": namespace, "labels": {"app": "web"}}
-    spec = {"scaleTargetRef": reference, "minReplicas": 2, "maxReplicas": 7}
-    kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
-    before = api.create({**kind, "metadata": metadata, "spec": spec})["spec"]
-    made_by = {**TEAM, "metadata": {"name": "team", "namespace": namespace}}
-    api.create({**made_by, "spec": {**TEAM["spec"], "stage": "Apply"}})
+class Adopted:
+    """A workload whose HPA an Hvpa has adopted, and another workload, whose Hvpa has created its HPA."""
 
-    def target(name: str) -> str | None:
-        found = api.find(hpas, name, namespace)
+    def __init__(self, cluster: ControlPlane, namespace: str) -> None:
+        self.cluster, self.api, self.namespace = cluster, cluster.api, namespace
+        deployment = objects.deployment("web", namespace)
+        deployment["metadata"]["annotations"] = {"hvpa.autoscaling.k8s.io/adopt": "true"}
+        self.api.create(deployment)
+        self.api.create(objects.deployment("other", namespace))
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        metadata = {"name": "by-hand", "namespace": namespace, "labels": {"app": "web"}}
+        spec = {"scaleTargetRef": reference, "minReplicas": 2, "maxReplicas": 7}
+        kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+        self.before = self.api.create({**kind, "metadata": metadata, "spec": spec})
+        made_by = {**TEAM, "metadata": {"name": "team", "namespace": namespace}}
+        self.api.create({**made_by, "spec": {**TEAM["spec"], "stage": "Apply"}})
+        self.await_targets(("Hvpa", "Hvpa"))
+        wait_for(
+            lambda: "selector" not in self.api.get(f"{API}/Hvpa", "web", namespace)["spec"]["hpa"],
+            TIMEOUT,
+            "the adoption is over",
+        )
+
+    def target(self, name: str) -> str | None:
+        found = self.api.find(HPAS, name, self.namespace)
         return None if found is None else str(found["spec"]["scaleTargetRef"]["kind"])
 
-    wait_for(lambda: (target("by-hand"), target("other")) == ("Hvpa", "Hvpa"), TIMEOUT, "the HPA is adopted")
-    wait_for(
-        lambda: "selector" not in api.get(f"{API}/Hvpa", "web", namespace)["spec"]["hpa"],
-        TIMEOUT,
-        "the adoption is over",
-    )
+    def await_targets(self, kinds: tuple[str | None, str | None]) -> None:
+        """Wait until the two HPAs have targets of these kinds; None: there is no such HPA."""
+        wait_for(
+            lambda: (self.target("by-hand"), self.target("other")) == kinds,
+            TIMEOUT,
+            lambda: f"{self.target('by-hand')}, {self.target('other')} instead of {kinds}",
+        )
+
+    def await_return(self) -> None:
+        """Wait until the adopted HPA is as before, the created HPA is gone, and so are the Hvpas."""
+        self.await_targets(("Deployment", None))
+        time.sleep(5)  # in which the garbage collector would delete it
+        hpa = self.api.get(HPAS, "by-hand", self.namespace)
+        assert hpa["spec"] == self.before["spec"]
+        meta, before = hpa["metadata"], self.before["metadata"]
+        assert (meta["uid"], meta["labels"]) == (before["uid"], before["labels"])
+        assert "ownerReferences" not in meta
+        assert "annotations" not in meta
+
+    def delete_policy(self, how: str) -> None:
+        self.cluster.kubectl("delete", "hvpapolicy", "team", "-n", self.namespace, f"--cascade={how}")
+
+
+@pytest.fixture
+def adopted(cluster: ControlPlane, namespace: str) -> Adopted:
+    return Adopted(cluster, namespace)
+
+
+def test_a_workload_that_opts_out_has_the_hpa_again_that_its_hvpa_had_adopted(adopted: Adopted) -> None:
+    opt_out: Json = {"metadata": {"annotations": {"hvpa.autoscaling.k8s.io/opt-out": "true"}}}
     for name in ("web", "other"):
-        opt_out: Json = {"metadata": {"annotations": {"hvpa.autoscaling.k8s.io/opt-out": "true"}}}
-        api.patch("apps/v1/Deployment", name, namespace, opt_out)
+        adopted.api.patch("apps/v1/Deployment", name, adopted.namespace, opt_out)
+    adopted.await_return()
+
+
+@pytest.mark.parametrize("how", ["background", "foreground"])
+def test_a_deleted_policy_takes_no_hpa_along_that_was_there_before(adopted: Adopted, how: str) -> None:
+    adopted.delete_policy(how)
+    adopted.await_return()
+    assert made(adopted.api, adopted.namespace)["Hvpa"] == []
+
+
+def test_an_hvpa_that_somebody_deletes_comes_back_and_adopts_the_same_hpa(adopted: Adopted) -> None:
+    first = adopted.api.get(f"{API}/Hvpa", "web", adopted.namespace)["metadata"]["uid"]
+    adopted.api.delete(f"{API}/Hvpa", "web", adopted.namespace)
+
+    def adopters() -> str:
+        hpa = adopted.api.get(HPAS, "by-hand", adopted.namespace)
+        assert hpa["metadata"]["uid"] == adopted.before["metadata"]["uid"]
+        return str(hpa["metadata"].get("annotations", {}).get("hvpa.autoscaling.k8s.io/adopted", ""))
+
+    wait_for(lambda: '"uid"' in adopters() and first not in adopters(), TIMEOUT, adopters)
+    adopted.delete_policy("background")
+    adopted.await_return()
+
+
+def test_a_namespace_with_an_adopted_hpa_can_be_deleted(adopted: Adopted) -> None:
+    adopted.cluster.kubectl("delete", "namespace", adopted.namespace, "--wait=false")
     wait_for(
-        lambda: (target("by-hand"), target("other")) == ("Deployment", None),
-        TIMEOUT,
-        lambda: f"{target('by-hand')}, {target('other')}",
+        lambda: adopted.api.find("Namespace", adopted.namespace) is None, TIMEOUT, "the namespace is gone"
     )
-    wait_for(lambda: made(api, namespace)["Hvpa"] == [], TIMEOUT, "the Hvpas are gone")
-    time.sleep(5)
-    hpa = api.get(hpas, "by-hand", namespace)
-    assert hpa["spec"] == before
-    assert "ownerReferences" not in hpa["metadata"]
+
+
+def test_without_an_operator_the_command_of_the_page_returns_it(adopted: Adopted, follower: Operator) -> None:
+    follower.kill()
+    try:
+        adopted.delete_policy("background")
+        adopted.await_targets(("Hvpa", None))
+        environment = {**os.environ, "KUBECONFIG": str(adopted.cluster.kubeconfig)}
+        kubectl = adopted.cluster.programs["kubectl"]
+        command = RETURN.replace("kubectl ", f"{kubectl} ")
+        done = subprocess.run(
+            ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
+        )
+        assert "by-hand replaced" in done.stdout, done.stderr
+        adopted.await_return()
+        done = subprocess.run(
+            ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
+        )
+        assert "no objects" in done.stderr, done.stdout
+    finally:
+        follower.start()
+
+
+def test_a_deleted_crd_takes_no_hpa_along_that_was_there_before(adopted: Adopted) -> None:
+    """The last test here, because it deletes the Hvpas of all."""
+    adopted.delete_policy("orphan")
+    try:
+        adopted.cluster.kubectl("delete", "crd", "hvpas.autoscaling.k8s.io")
+        adopted.await_return()
+    finally:
+        install_crds(adopted.cluster)
 
 
 def ready(api: KubeApi, kind: str, name: str, namespace: str) -> str:
