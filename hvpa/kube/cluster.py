@@ -299,7 +299,7 @@ class KubeCluster:
             raise errors[0]
 
     async def _exists(self, hvpa: Meta) -> bool:
-        """Whether the API server has an Hvpa that the local copy lacks: it may be behind, or unable to read the Hvpa."""
+        """Whether the API server has an Hvpa that the local copy lacks: it may be behind, or unable to read it."""
         path, query = HVPAS.path(hvpa.namespace), {"fieldSelector": f"metadata.name={hvpa.name}"}
         try:
             response = await self._transport.request("GET", path, query, verb="list")

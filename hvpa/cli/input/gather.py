@@ -37,10 +37,11 @@ from hvpa.api.values.documents import Plain
 from hvpa.api.values.quantity import QuantityError, parse_cpu, parse_memory, parse_quantity
 from hvpa.cli.errors import CommandError, UsageError, report_skipped
 from hvpa.cli.input.custom import is_workload, key_of, named_targets, read_custom
-from hvpa.cli.input.files import Document, read_documents, yaml_trap
+from hvpa.cli.input.files import Document, read_documents, value_at, yaml_trap
 from hvpa.cli.input.owners import Owners
 from hvpa.cli.input.versions import OLDER
-from hvpa.core.model import API_VERSION, GROUP, Objects
+from hvpa.core.model import ADOPTED, API_VERSION, GROUP, Objects
+from hvpa.core.recommenders.adoption import adoption_of, read_note
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
@@ -269,12 +270,16 @@ class Filled:
         return hvpa
 
     def _uid(self, hvpa: Document, others: Sequence[Document]) -> str:
-        """The Hvpa's uid: its own, else the uid in its owned objects, else a synthetic uid."""
+        """The Hvpa's uid: its own, else the uid in its owned or adopted objects, else a synthetic uid."""
         own_uid, key = hvpa.metadata.get("uid"), self._key(hvpa)
         if isinstance(own_uid, str) and own_uid:
             return own_uid
         for document in others:
             is_near = document.metadata.get("namespace", self._namespace) == key.namespace
+            note = value_at(document.content, "metadata", "annotations", ADOPTED) if is_near else None
+            adoption = read_note(note) if isinstance(note, str) else None
+            if adoption is not None and adoption.hvpa == key.name:
+                return adoption.uid
             for reference in _list(document.metadata.get("ownerReferences")) if is_near else ():
                 is_ours = isinstance(reference, dict) and reference.get("kind") == HVPAS.kind
                 if is_ours and reference.get("name") == key.name and reference.get("uid"):
@@ -320,7 +325,7 @@ class Filled:
         It would if the object only recommends, to this Hvpa, and the selector matches. Manifests written by hand have
         no owner references, whatever the mode.
         """
-        if obj.metadata.owner_references:
+        if obj.metadata.owner_references or adoption_of(obj) is not None:
             return obj
         for hvpa in self._own.values():
             assert hvpa.spec is not None

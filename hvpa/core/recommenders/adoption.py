@@ -48,8 +48,11 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 def adoption_of(obj: Hpa | Vpa) -> Adoption | None:
     """Returns the adoption of an object; None if no Hvpa has adopted it, or if it has a controller."""
     note = obj.metadata.annotations.get(ADOPTED)
-    if note is None or obj.metadata.controller() is not None:
-        return None
+    return None if note is None or obj.metadata.controller() is not None else read_note(note)
+
+
+def read_note(note: str) -> Adoption | None:
+    """Returns the adoption that an annotation describes; None if somebody changed it to something else."""
     try:
         adoption = _decode(note)
     except (msgspec.DecodeError, RecursionError):

@@ -203,7 +203,7 @@ def _give_way(rules: OwnerRules[O], foreign: list[O], changes: Changes) -> Recom
     selector = f"spec.{rules.short.lower()}.selector"
     why = (
         f"{rules.kind} {names} already scales this workload; delete it, or set {selector} to match its labels if "
-        "it has no controller (in spec.mode Recommend, HVPA only reads it)"
+        "it has no controller and no other acts (in spec.mode Recommend, HVPA only reads it)"
     )
     return Recommender(True, Finding(f"Foreign{rules.short}", why), changes)
 

@@ -4,8 +4,9 @@ affects."""
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from hvpa.api.hvpa.resource import HvpaObject
@@ -14,7 +15,7 @@ from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
 from hvpa.core.model import LargestNode, Objects, OtherHvpa, OwnedChange, Settings
 from hvpa.core.recommenders.adoption import adoption_of, holder_of, returned
-from hvpa.core.recommenders.ownership import O
+from hvpa.core.recommenders.ownership import AT_ONCE, O
 from hvpa.core.recommenders.stale import silences
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.selector import has_too_many_terms
@@ -275,20 +276,19 @@ class LocalCluster:
         return [owner for owner, _ in self._sizes_of.get(key, ())]
 
     def adopted_by(self, key: Key) -> list[OwnedChange]:
-        """The writes that make the HPAs and VPAs that an Hvpa of this name adopted as they were."""
-        token = (key.namespace, HVPA_KIND, key.name)
-        stores: tuple[tuple[str, Store[Any]], ...] = ((HPAS.kind, self.hpas), (VPAS.kind, self.vpas))
-        held = [
-            store.get(Key(key.namespace, name))
-            for kind, store in stores
-            for name in self._refs[kind].get(token)
-        ]
-        return [
-            returned(obj, adoption)
-            for obj in held
-            if obj is not None and obj.metadata.deletion_timestamp is None
-            if (adoption := adoption_of(obj)) is not None and adoption.hvpa == key.name
-        ]
+        """The writes that make the HPAs and VPAs that an Hvpa of this name adopted as they were, at most AT_ONCE. The
+        responses enqueue the key again."""
+        return list(islice(self._returns(key), AT_ONCE))
+
+    def _returns(self, key: Key) -> Iterator[OwnedChange]:
+        stores: dict[str, Store[Any]] = {HPAS.kind: self.hpas, VPAS.kind: self.vpas}
+        for kind, store in stores.items():
+            for name in self._refs[kind].get((key.namespace, HVPA_KIND, key.name)):
+                obj = store.get(Key(key.namespace, name))
+                if obj is None or obj.metadata.deletion_timestamp is not None:
+                    continue
+                if (adoption := adoption_of(obj)) is not None and adoption.hvpa == key.name:
+                    yield returned(obj, adoption)
 
     def known(self) -> Iterable[Key]:
         """All Hvpas, and deleted Hvpas that left sizes of new pods, or HPAs and VPAs that they adopted, behind."""
@@ -479,9 +479,9 @@ class LocalCluster:
                 self._refs[kind].add(token, meta.name)
         concerned = [self._concerned(kind, obj) for obj in (old, new) if obj is not None]
         self._wake(meta.namespace, set[str]().union(*concerned))
-        adoption = None if new is None else adoption_of(new)
-        if adoption is not None and self.hvpas.get(key := Key(meta.namespace, adoption.hvpa)) is None:
-            self._enqueue(key)
+        for adoption in [adoption_of(obj) for obj in (old, new) if obj is not None]:
+            if adoption is not None and self.hvpas.get(key := Key(meta.namespace, adoption.hvpa)) is None:
+                self._enqueue(key)
 
     def _concerned(self, kind: str, obj: Hpa | Vpa) -> set[str]:
         """Names of the Hvpas that an HPA or VPA may affect."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from hvpa.api.objects.read_models import Hpa
 from hvpa.cli.input.files import value_at
 from hvpa.cli.input.gather import Gathered, gather
+from hvpa.core.model import ADOPTED
 from hvpa.core.workload.pod_owner import by_owner
 from tests.unit.cli.support import Doc, Shell, changed, of_kind
 
@@ -170,6 +172,24 @@ def test_an_hpa_that_points_at_the_workload_is_adopted(shell: Shell, gardener: l
     assert hpa_condition(recommend) == ("True", "ReadAsIs")
     assert recommend["recommended"]["replicas"] == 5
     assert not recommend["changes"]
+
+
+def test_an_exported_hpa_that_an_hvpa_from_a_repository_adopted_is_the_hvpas(
+    shell: Shell, gardener: list[Doc]
+) -> None:
+    name = of_kind(gardener, "Hvpa")["metadata"]["name"]
+    note = json.dumps({"hvpa": name, "uid": "u-1", "spec": {}})
+    documents = changed(gardener, HPA__metadata__annotations={ADOPTED: note}, HPA__metadata__labels={})
+    inputs = gathered(shell, documents)
+    assert inputs.objects.hvpa.metadata.uid == "u-1"
+    assert only_hpa(inputs).metadata.owner_references == []
+    assert hpa_condition(shell.explain(documents)) == ("True", "Recommending")
+    assert hpa_condition(shell.explain(changed(gardener, HPA__metadata__labels={}))) == (
+        "False",
+        "ForeignHpa",
+    )
+    other = changed(documents, HPA__metadata__annotations={ADOPTED: "[]"})
+    assert hpa_condition(shell.explain(other)) == ("False", "ForeignHpa")
 
 
 def test_a_vpa_that_updates_pods_is_adopted_and_foreign_where_nothing_is(

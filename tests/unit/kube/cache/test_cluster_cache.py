@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hvpa.api.objects.read_models import Meta, Pod, Selector, SelectorRequirement
 from hvpa.core.model import ADOPTED, OtherHvpa
+from hvpa.core.recommenders.ownership import AT_ONCE
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
@@ -149,6 +150,7 @@ def test_what_an_hvpa_adopted_is_found_by_its_name_whatever_it_targets() -> None
 def test_an_hvpa_that_is_gone_is_woken_for_what_it_adopted() -> None:
     harness = Harness()
     assert harness.put(HPAS, "p", **hpa_for("Hvpa", "gone"), **adopted("gone")) == ["gone"]
+    assert harness.put(HPAS, "p", **hpa_for("Deployment", "web")) == ["gone"], "for others that are left"
     assert harness.put(HPAS, "p", **hpa_for("Deployment", "web")) == []
     harness.put(VPAS, "v", **vpa_for("Deployment", "web"), **adopted("gone"))
     harness.hvpa("h")
@@ -162,6 +164,13 @@ def test_an_hvpa_that_is_gone_is_woken_for_what_it_adopted() -> None:
     ) == ["h"]
     assert harness.local.adopted_by(Key(NS, "gone")) == []
     assert list(harness.local.known()) == [Key(NS, "h")]
+
+
+def test_of_many_adopted_objects_only_some_are_returned_at_once() -> None:
+    harness = Harness()
+    for number in range(AT_ONCE + 1):
+        harness.put(HPAS, f"p{number}", **hpa_for("Hvpa", "gone"), **adopted("gone"))
+    assert len(harness.local.adopted_by(Key(NS, "gone"))) == AT_ONCE
 
 
 def test_the_same_pods_are_the_same_tuple() -> None:

@@ -296,7 +296,7 @@ def test_owned_objects_are_stored_with_what_the_api_server_adds() -> None:
     assert hpa.metadata.creation_timestamp == build.START
 
 
-@pytest.mark.parametrize("action", ["delete", "release"])
+@pytest.mark.parametrize("action", ["delete", "release", "return"])
 def test_owned_objects_are_never_taken_away_in_a_simulation(action: Any) -> None:
     fixture = Fixture()
     change = OwnedChange(action, "HorizontalPodAutoscaler", "web")
