@@ -47,7 +47,7 @@ from hvpa.core.model import (
     UnscalableState,
 )
 from hvpa.core.recommenders.history import history_ratios
-from hvpa.core.recommenders.ownership import O, OwnerRules, resolve
+from hvpa.core.recommenders.ownership import O, OwnerRules, resolve, returns
 from hvpa.core.recommenders.stale import recommender_of, silent_since
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
@@ -94,7 +94,10 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings, memo: Memo |
     state = _state(clock, objects, tuple([_counted(vpa, spec) for vpa in objects.vpas]), silent, histories)
     parts = {**structs.asdict(state), "now": now, "changes_at": clock.changes_at, "settings": settings}
     if isinstance(state, UnscalableState):
-        return UnscalableObservation(**parts | {"hpa": _NO_HPA})
+        # An Hvpa that was created again with an error must not keep what the former one adopted.
+        hpa = structs.replace(_NO_HPA, changes=returns(state.metadata, objects.hpas))
+        vpa = structs.replace(state.vpa, changes=returns(state.metadata, objects.vpas))
+        return UnscalableObservation(**parts | {"hpa": hpa, "vpa": vpa})
     hpa, spec, kind = _NO_HPA, state.spec, state.workload.kind
     if has_replicas(kind):
         hpa = _hpa(clock, state.metadata, spec, objects.hpas, objects.others)

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import structs
 
-from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec, TargetRef
 from hvpa.api.objects.read_models import Hpa, Meta, Vpa
 from hvpa.api.values import text
 from hvpa.core.model import (
@@ -99,13 +99,6 @@ class OwnerRules(Generic[O]):
         holder = holder_of(candidate)
         return holder is not None and holder.uid == self.owner.uid
 
-    def is_left_behind(self, candidate: O) -> bool:
-        """Return whether a former Hvpa of this name adopted an object, or this Hvpa when it had another target."""
-        adoption = adoption_of(candidate)
-        if adoption is None or adoption.hvpa != self.owner.name:
-            return False
-        return adoption.uid != self.owner.uid or not adoption.is_of(self.spec.target_ref)
-
     def document(self, name: str) -> dict[str, Any]:
         """Return the manifest of the Hvpa's own object."""
         return manifests.document(self.kind, name, self.owner, self.spec)
@@ -118,13 +111,26 @@ class OwnerRules(Generic[O]):
         return (reference.kind, reference.name) == (target.kind, target.name)
 
 
+def returns(hvpa: Meta, candidates: Sequence[Hpa | Vpa], target: TargetRef | None = None) -> Changes:
+    """Return the returns of at most `AT_ONCE` objects that a former Hvpa of this name adopted, or this Hvpa before it
+    had this target."""
+    found = [(candidate, adoption_of(candidate)) for candidate in candidates]
+    left = [
+        (candidate, adoption)
+        for candidate, adoption in found
+        if adoption is not None and adoption.hvpa == hvpa.name
+        if adoption.uid != hvpa.uid or not (target is None or adoption.is_of(target))
+        if candidate.metadata.deletion_timestamp is None
+    ]
+    return tuple([returned(*each) for each in left[:AT_ONCE]])
+
+
 def resolve(rules: OwnerRules[O]) -> Recommender[O]:
     """Return the object to read, why it can't be used, if so, and the changes to owned objects."""
-    if left_behind := [candidate for candidate in rules.present if rules.is_left_behind(candidate)]:
-        names = text.names(sorted(candidate.metadata.name for candidate in left_behind))
+    if left := returns(rules.owner, rules.candidates, rules.spec.target_ref):
+        names = text.names(sorted(change.name for change in left))
         why = f"{rules.kind} {names}, adopted earlier, is made as it was first"
-        awaited = Finding(f"{rules.short}Awaited", why)
-        return Recommender(True, awaited, _deletions(rules, left_behind), in_charge=True)
+        return Recommender(True, Finding(f"{rules.short}Awaited", why), left, in_charge=True)
     if not rules.spec.applies:
         return _read_only_recommender(rules)
     owned = [candidate for candidate in rules.present if rules.controls(candidate)]

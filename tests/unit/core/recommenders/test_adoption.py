@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import build
-from hvpa.api.objects.read_models import Hpa, Vpa
+from hvpa.api.objects.read_models import Hpa, Vpa, Workload
 from hvpa.core.model import ADOPTED, TEMPLATE_HASH, OtherHvpa, OwnedChange
 from hvpa.core.recommenders.adoption import adopting, adoption_of, holder_of, returned
 from tests.unit.core.policies.test_plan import anything
@@ -234,6 +234,29 @@ def test_what_a_former_hvpa_of_this_name_adopted_is_returned_before_anything_els
     assert changes(decision) == [("return", "by-hand")]
     assert active(decision) == ("False", "HpaAwaited")
     assert "HpaAwaited" not in warnings(decision)
+
+
+GOING: Json = {"deletionTimestamp": build.LONG_AGO}
+
+
+@pytest.mark.parametrize(
+    ("spec", "target"),
+    [
+        ({"maintenanceTimeWindow": {"begin": "x", "end": "y"}}, build.workload()),
+        ({}, build.workload(change={"metadata": GOING})),
+    ],
+    ids=["an error in its spec", "no workload"],
+)
+def test_an_hvpa_that_was_created_again_and_can_t_scale_returns_it_too(spec: Json, target: Workload) -> None:
+    known = json.loads(msgspec.json.encode(adopted_vpa()))
+    former = {"metadata": {"annotations": {ADOPTED: note(uid="former", spec=VPA_SPEC)}}}
+    decision = decide(
+        build.hvpa(spec), [noted(note(uid="former"))], [build.decoded(Vpa, known, former)], target=target
+    )
+    assert [change.action for change in decision.owned] == ["return", "return"]
+    assert decide(build.hvpa(spec), [noted(note())], [adopted_vpa()], target=target).owned == ()
+    going = noted(note(uid="former"), **GOING)
+    assert decide(build.hvpa(spec), [going], target=target).owned == ()
 
 
 def test_what_was_adopted_for_another_target_is_returned() -> None:

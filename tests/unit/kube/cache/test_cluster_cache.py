@@ -161,7 +161,7 @@ def test_an_hvpa_that_is_gone_is_woken_for_what_it_adopted() -> None:
     owner = {"kind": "X", "name": "x", "uid": "x", "controller": True}
     assert harness.put(
         VPAS, "v", **vpa_for("Deployment", "web"), **adopted("gone", ownerReferences=[owner])
-    ) == ["h"]
+    ) == ["gone", "h"]
     assert harness.local.adopted_by(Key(NS, "gone")) == []
     assert list(harness.local.known()) == [Key(NS, "h")]
 
