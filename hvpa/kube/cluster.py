@@ -264,26 +264,24 @@ class KubeCluster:
             self._take(resource, await self._apply(hvpa, path, change.manifest, force=known))
         elif change.action == "delete":
             await self._delete(hvpa, resource, path, change)
+        elif change.action == "release":
+            self._take(resource, await self._patch(hvpa, path, change.manifest or {}, MERGE_PATCH))
         else:
-            await self._patch_owned(hvpa, resource, path, change)
+            await self._return(hvpa, resource, path, change)
 
-    async def _patch_owned(
-        self, hvpa: Meta, resource: ApiResource[Any], path: str, change: OwnedChange
-    ) -> None:
-        """Release an object, or make an adopted object as it was. An Event on it reports that, since its Hvpa may be
-        gone."""
+    async def _return(self, hvpa: Meta, resource: ApiResource[Any], path: str, change: OwnedChange) -> None:
+        """Make an adopted object as it was. An Event on it reports that, since its Hvpa may be gone."""
         try:
             obj = self._take(resource, await self._patch(hvpa, path, change.manifest or {}, MERGE_PATCH))
         except Refused as error:
+            what = f"{change.kind} {change.name} can't be made as before its adoption"
             how = f"to leave it as it is, remove its annotation {ADOPTED}"
-            raise Refused(
-                f"{change.kind} {change.name} can't be made as before its adoption: {error}; {how}"
-            ) from error
-        if change.action == "return" and obj is not None:
+            raise Refused(f"{what}: {error}; {how}") from error
+        if obj is not None:
             meta, version = obj.metadata, resource.api.removeprefix("/apis/")
             involved = Involved(version, change.kind, meta.name, meta.uid, meta.resource_version)
-            what = f"as before Hvpa {hvpa.name} adopted it"
-            await self.record_event(hvpa, Event("Normal", RETURNED, what, involved))
+            message = f"as before Hvpa {hvpa.name} adopted it"
+            await self.record_event(hvpa, Event("Normal", RETURNED, message, involved))
 
     async def give_back(self, hvpa: Meta) -> None:
         changes = self._local.adopted_by(Key(hvpa.namespace, hvpa.name))
