@@ -95,8 +95,8 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings, memo: Memo |
     parts = {**structs.asdict(state), "now": now, "changes_at": clock.changes_at, "settings": settings}
     if isinstance(state, UnscalableState):
         # An Hvpa that was created again with an error must not keep what the former one adopted.
-        hpa = structs.replace(_NO_HPA, changes=returns(state.metadata, objects.hpas))
-        vpa = structs.replace(state.vpa, changes=returns(state.metadata, objects.vpas))
+        hpa = structs.replace(_NO_HPA, changes=returns(state.metadata, spec, objects.hpas))
+        vpa = structs.replace(state.vpa, changes=returns(state.metadata, spec, objects.vpas))
         return UnscalableObservation(**parts | {"hpa": hpa, "vpa": vpa})
     hpa, spec, kind = _NO_HPA, state.spec, state.workload.kind
     if has_replicas(kind):

@@ -290,9 +290,11 @@ def creation_changes(
     not write: no policy is installed, the mode is not Apply (and nothing is undone), or the spec is invalid."""
     if states.creation_sizes is None or states.spec is None:
         return {}
+    known = dict(states.creation_sizes)
+    if states.spec.mode == "Recommend" and any(change.action == "return" for change in states.vpa.changes):
+        return dict.fromkeys(known)  # the VPA sizes new pods again
     if states.problem is not None and states.target is not None:
         return {}
-    known = dict(states.creation_sizes)
     if not states.spec.applies and undo_of(states) is None:
         if states.target is None:
             return {}

@@ -5,7 +5,8 @@ whoever created them and whether they act or not, and does not change them. If t
 only measures, or a VPA in mode Off; if several Hvpas have the same target, the first of them does. Two HPAs on the same
 pods disable each other (AmbiguousSelector), so the Hvpa deletes its own as soon as another exists.
 
-HVPA never deletes an object that acted before the Hvpa adopted it. It makes it as it was (`adoption`).
+HVPA never deletes an object that acted before the Hvpa adopted it. It makes it as it was (`adoption`), also in mode
+Recommend.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import structs
 
-from hvpa.api.hvpa.spec import HvpaSpec, TargetRef
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Hpa, Meta, Vpa
 from hvpa.api.values import text
 from hvpa.core.model import (
@@ -111,15 +112,17 @@ class OwnerRules(Generic[O]):
         return (reference.kind, reference.name) == (target.kind, target.name)
 
 
-def returns(hvpa: Meta, candidates: Sequence[Hpa | Vpa], target: TargetRef | None = None) -> Changes:
+def returns(hvpa: Meta, spec: HvpaSpec | None, candidates: Sequence[Hpa | Vpa]) -> Changes:
     """Return the returns of at most `AT_ONCE` objects that a former Hvpa of this name adopted, or this Hvpa before it
-    had this target."""
+    had this target or the mode Recommend, in which nothing else would scale the workload. `spec` is None if it can't be
+    read."""
     found = [(candidate, adoption_of(candidate)) for candidate in candidates]
     left = [
         (candidate, adoption)
         for candidate, adoption in found
         if adoption is not None and adoption.hvpa == hvpa.name
-        if adoption.uid != hvpa.uid or not (target is None or adoption.is_of(target))
+        if adoption.uid != hvpa.uid
+        or (spec is not None and (spec.mode == "Recommend" or not adoption.is_of(spec.target_ref)))
         if candidate.metadata.deletion_timestamp is None
     ]
     return tuple([returned(*each) for each in left[:AT_ONCE]])
@@ -127,7 +130,7 @@ def returns(hvpa: Meta, candidates: Sequence[Hpa | Vpa], target: TargetRef | Non
 
 def resolve(rules: OwnerRules[O]) -> Recommender[O]:
     """Return the object to read, why it can't be used, if so, and the changes to owned objects."""
-    if left := returns(rules.owner, rules.candidates, rules.spec.target_ref):
+    if left := returns(rules.owner, rules.spec, rules.candidates):
         names = text.names(sorted(change.name for change in left))
         why = f"{rules.kind} {names}, adopted earlier, is made as it was first"
         return Recommender(True, Finding(f"{rules.short}Awaited", why), left, in_charge=True)
@@ -357,6 +360,9 @@ def _own_recommender(rules: OwnerRules[O], chosen: O, changes: Changes) -> Recom
         document = adopting(document, chosen, rules.owner)
     if not manifests.up_to_date(chosen, document):
         changes = (*changes, _application(rules, name, document))
+    if rules.acts(chosen):  # until the write, both would scale the workload
+        why = f"{rules.kind} {name}, which acts, is adopted first"
+        return Recommender(True, Finding(f"{rules.short}Awaited", why), changes, in_charge=True)
     return Recommender(True, None, changes, in_charge=True, object=chosen)
 
 
