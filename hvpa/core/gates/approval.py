@@ -8,6 +8,7 @@ signed.
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
@@ -26,6 +27,8 @@ ANNOTATION: Final = "hvpa.autoscaling.k8s.io/approval"
 MOST_CONTAINERS: Final = 100
 LONGEST_NAME: Final = 256
 """Characters of who approved."""
+_SHOWN = 64
+"""Characters of who approved in an Event."""
 _UNREADABLE = (msgspec.MsgspecError, QuantityError, UnicodeError)
 
 
@@ -59,6 +62,8 @@ class Approved(msgspec.Struct, frozen=True):
     only: Direction | None = None
     problem: Finding | None = None
     """Why the annotation can't be read."""
+    by: str = ""
+    """Who approved, as the annotation says, in quotation marks. Empty if it does not say."""
 
     def held_until(
         self, clock: Clock, key: ResourceKey, current: int, wanted: int, margin: int
@@ -86,7 +91,8 @@ def approved(annotations: Mapping[str, str]) -> Approved:
         return NONE
     try:
         approval = msgspec.json.decode(text, type=Approval)
-        return Approved(approval.requests, approval.until, approval.only)
+        by = approval.by and json.dumps(one_line(approval.by, _SHOWN), ensure_ascii=False)
+        return Approved(approval.requests, approval.until, approval.only, by=by)
     except _UNREADABLE as error:
         why = f"annotation {ANNOTATION}: {one_line(str(error))}"
         return Approved(problem=Finding("ApprovalInvalid", f"{why}; it approves nothing"))

@@ -9,6 +9,7 @@ from hvpa.api.hvpa.progress import HeldRollout
 from hvpa.api.hvpa.status import HvpaStatus, RolledBack
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_change, readable_resource
+from hvpa.core.gates.approval import NONE, approved
 from hvpa.core.gates.gates import MAX_STEP, MEASUREMENT
 from hvpa.core.model import (
     Axis,
@@ -167,7 +168,7 @@ def _causes(
     if "horizontal" in axes:
         yield from _of_replicas(observation, clock, decision, bounds)
     if "vertical" in axes:
-        yield from _of_requests(observation, decision)
+        yield from _of_requests(observation, clock, decision)
     if decision.joint is None and decision.weight_ppm is not None:
         yield f"vpaWeight {percent(decision.weight_ppm)}"
 
@@ -217,8 +218,16 @@ def _of_path(
         yield f"HVPA reaches {wanted} in several steps"
 
 
-def _of_requests(observation: ScalableObservation, decision: Decision) -> Iterator[str]:
-    changed = [ResourceKey(name, resource) for name, resource, *_ in _changed_requests(observation, decision)]
+def _of_requests(observation: ScalableObservation, clock: Clock, decision: Decision) -> Iterator[str]:
+    changes = list(_changed_requests(observation, decision))
+    changed = [ResourceKey(name, resource) for name, resource, *_ in changes]
+    spec = observation.spec
+    approval = approved(observation.metadata.annotations) if spec.mode == "Review" else NONE
+    if approval.by and any(
+        approval.held_until(clock, key, before or 0, after, spec.review.margin) is None
+        for key, (*_, before, after) in zip(changed, changes, strict=True)
+    ):
+        yield f"approved by {approval.by}"
     starving = sorted(
         {key.container for key in changed if key.resource == "memory"} & set(observation.pods.starving)
     )

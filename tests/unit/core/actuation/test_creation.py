@@ -24,6 +24,7 @@ from tests.unit.core.actuation.sized_pods import (
     running,
     size_status,
 )
+from tests.unit.core.recommenders.test_adoption import adopted_vpa
 
 KEY: Final = "Deployment.apps/web"
 SIZE: Final = f"web; app {LARGER['cpu']}: {LARGER['memory']}:"
@@ -77,6 +78,17 @@ def test_new_pods_get_what_was_decided(known: Known | None, changes: Mapping[str
 )
 def test_only_an_hvpa_that_resizes_writes(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
     assert decision([(KEY, OTHER)], spec).creation_sizes == changes
+
+
+@pytest.mark.parametrize(("mode", "changes"), [("Recommend", {KEY: None}), ("Paused", {})])
+def test_new_pods_get_no_size_once_the_vpa_that_was_adopted_sizes_them_again(
+    mode: str, changes: Mapping[str, Any]
+) -> None:
+    sizes = {"creation_sizes": ((KEY, SIZE),)}
+    spec = {"mode": mode, "updateStrategy": {"type": "InPlace"}}
+    result = decided(objects(hvpa(spec), workload(2), vertical=adopted_vpa(), **sizes))
+    assert ("return" in [change.action for change in result.owned]) is bool(changes)
+    assert result.creation_sizes == changes
 
 
 def test_an_hvpa_that_may_not_scale_its_target_changes_nothing_of_it() -> None:

@@ -142,8 +142,33 @@ def test_a_size_waits_for_approval_and_replicas_do_not() -> None:
 def test_an_approved_size_is_applied() -> None:
     result = reviewed(annotation("2"))
     assert held(result) == []
+    assert "approved" not in result.events[0].message, "nobody is named"
     assert result.containers["app"].requests["cpu"] == 2000
     assert result.workload_patch is not None
+
+
+@pytest.mark.parametrize(
+    ("by", "named"),
+    [
+        ("ann", '; approved by "ann"; VPA: '),
+        ("ann\n\u202e", '; approved by "ann\\\\n\\\\u202e"; '),
+        ('x"; replicas 1 -> 9', '; approved by "x\\"; replicas 1 -> 9"; '),
+        (200 * "a", f'; approved by "{63 * "a"}…"; '),
+    ],
+)
+def test_the_events_of_an_approved_step_name_who_approved(by: str, named: str) -> None:
+    on_hvpa, on_workload = reviewed(annotation("2", by=by)).events[:2]
+    assert named in on_hvpa.message
+    assert named in on_workload.message
+
+
+def test_the_events_of_a_step_that_needed_no_approval_name_nobody() -> None:
+    known = annotation("3", by="ann")
+    assert "approved" not in reviewed(known, {"mode": "Apply"}).events[0].message
+    spec = {"hpa": {"deploy": True}, "weightBasedScalingIntervals": [{"vpaWeight": 50}]}
+    of_replicas = reviewed(known, spec, horizontal=hpa(6, 100))
+    assert of_replicas.events[0].message.startswith("replicas 3 -> 5;")
+    assert "approved" not in of_replicas.events[0].message
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ MEANWHILE: dict[str, tuple[Any, Json, list[Hpa]]] = {
     "the Hvpa deploys none": (build.hvpa(ONLY_VPA), {}, []),
     "somebody took it away by its labels": (OWNER, RELABELLED, []),
     "an HPA of another client acts": (OWNER, {}, [KEDAS]),
-    "an HPA acts beside an Hvpa that only recommends": (build.hvpa({"mode": "Recommend"}), {}, [KEDAS]),
+    "an HPA acts beside an Hvpa that is paused": (build.hvpa({"mode": "Paused"}), {}, [KEDAS]),
 }
 
 
@@ -212,9 +212,52 @@ def test_a_vpa_is_made_as_it_was_too() -> None:
     assert raw(after(present, change)) == VPA_SPEC
 
 
-@pytest.mark.parametrize("mode", ["Recommend", "Paused"])
-def test_an_hvpa_that_no_longer_applies_keeps_it(mode: str) -> None:
-    assert decide(build.hvpa({"mode": mode}), [adopted_hpa()], [adopted_vpa()]).owned == ()
+@pytest.mark.parametrize("mode", ["Review", "Paused"])
+@pytest.mark.parametrize(
+    "window", [{}, {"maintenanceTimeWindow": {"begin": "030000+0000", "end": "040000+0000"}}]
+)
+def test_an_hvpa_that_may_soon_apply_keeps_it(mode: str, window: Json) -> None:
+    assert decide(build.hvpa({"mode": mode, **window}), [adopted_hpa()], [adopted_vpa()]).owned == ()
+
+
+def test_an_hvpa_that_only_recommends_makes_them_as_they_were_and_reads_them_as_they_are() -> None:
+    """As an Hvpa that has never adopted; in mode Apply it then adopts them again."""
+    looker, present = build.hvpa({"mode": "Recommend"}), (adopted_hpa(), adopted_vpa())
+    decision = decide(looker, [present[0]], [present[1]])
+    assert [change.action for change in decision.owned] == ["return", "return"]
+    assert (decision.workload_patch, decision.scale_replicas, decision.resizes) == (None, None, ())
+    hpa, vpa = (after(obj, change) for obj, change in zip(present, decision.owned, strict=True))
+    assert (raw(hpa), raw(vpa)) == (HPA_SPEC, VPA_SPEC)
+    for hpas, vpas in [
+        ([hpa], [present[1]]),
+        ([present[0]], [vpa]),
+    ]:  # the operator stopped between the writes
+        assert [change.action for change in decide(looker, hpas, vpas).owned] == ["return"]
+    rests = decide(looker, [hpa], [vpa])
+    assert rests.owned == ()
+    assert active(rests) == ("False", "NoMetrics")
+    never = decide(looker, [acting_hpa()], [acting_vpa()])
+    assert [active(rests, kind) for kind in ("HpaActive", "VpaActive")] == [
+        active(never, kind) for kind in ("HpaActive", "VpaActive")
+    ]
+    again = decide(OWNER, [hpa], [vpa]).owned
+    manifests: list[Any] = [change.manifest for change in again]
+    notes = [manifest["metadata"]["annotations"][ADOPTED] for manifest in manifests]
+    assert notes == [present[0].metadata.annotations[ADOPTED], present[1].metadata.annotations[ADOPTED]]
+
+
+def test_before_the_adoption_nothing_is_scaled_that_the_acting_one_scales() -> None:
+    """The HPA recommends 6 replicas instead of 3, and the VPA twice the CPU."""
+    acting = build.hpa(6, 200, {"metadata": {"ownerReferences": []}, "spec": {"scaleTargetRef": WORKLOAD}})
+    measured = build.vpa(change={"metadata": FREE, "spec": {"updatePolicy": {"updateMode": "Recreate"}}})
+    decision = decide(OWNER, [acting], [measured])
+    assert [change.action for change in decision.owned] == ["apply", "apply"]
+    assert decision.workload_patch is None
+    adopted = [
+        build.decoded(type(obj), json.loads(msgspec.json.encode(obj)), change.manifest)
+        for obj, change in zip((acting, measured), decision.owned, strict=True)
+    ]
+    assert decide(OWNER, adopted[:1], adopted[1:]).workload_patch is not None
 
 
 def test_one_that_the_spec_names_is_released_with_its_present_spec() -> None:
@@ -257,6 +300,12 @@ def test_an_hvpa_that_was_created_again_and_can_t_scale_returns_it_too(spec: Jso
     assert decide(build.hvpa(spec), [noted(note())], [adopted_vpa()], target=target).owned == ()
     going = noted(note(uid="former"), **GOING)
     assert decide(build.hvpa(spec), [going], target=target).owned == ()
+
+
+def test_an_hvpa_that_only_recommends_returns_them_also_without_a_workload() -> None:
+    looker, gone = build.hvpa({"mode": "Recommend"}), build.workload(change={"metadata": GOING})
+    decision = decide(looker, [adopted_hpa()], [adopted_vpa()], target=gone)
+    assert [change.action for change in decision.owned] == ["return", "return"]
 
 
 def test_what_was_adopted_for_another_target_is_returned() -> None:

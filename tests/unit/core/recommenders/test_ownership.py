@@ -119,7 +119,7 @@ HPAS: dict[str, tuple[Any, list[Hpa], list[tuple[str, str]], str]] = {
         {}, [applied(OWNER, HPA, change={"metadata": GOING})], [("apply", "web")], "HpaCreated"),
     "nor does a foreign one": ({}, [hpa("other", **THEIRS, **GOING)], [("apply", "web")], "HpaCreated"),
     "one of the workload that matches the selector is adopted": (
-        {}, [hpa("old", **FREE)], [("apply", "old")], "Recommending"),
+        {}, [hpa("old", **FREE)], [("apply", "old")], "HpaAwaited"),
     "one of the Hvpa itself is adopted likewise": (
         {}, [build.hpa(change={"metadata": FREE})], [("apply", "web")], "Recommending"),
     "one with a controller is foreign": ({}, [hpa("old", **THEIRS)], [], "ForeignHpa"),
@@ -153,7 +153,9 @@ VPAS: dict[str, tuple[Any, list[Vpa], list[tuple[str, str]], str]] = {
     "what is as it should be is left alone": ({}, [applied(OWNER, VPA)], [], "NoRecommendation"),
     "what differs from the template is applied again": (
         {}, [applied(labelled("vpa", of="web", a="b"), VPA)], [("apply", "web")], "NoRecommendation"),
-    "one is adopted whatever its mode": ({}, [vpa("old", "Auto", **FREE)], [("apply", "old")], "Recommending"),
+    "one that acts is adopted": ({}, [vpa("old", "Auto", **FREE)], [("apply", "old")], "VpaAwaited"),
+    "one that only recommends is adopted": (
+        {}, [vpa("old", "Off", **FREE)], [("apply", "old")], "Recommending"),
     "one that was taken away by its labels is released": (
         {}, [applied(OWNER, VPA, change=RELABELLED)], [("release", "web"), ("apply", "web-11111111")], "VpaCreated"),
     "without deploy ours is deleted": (ONLY_HPA, [applied(OWNER, VPA)], [("delete", "web")], "NotConfigured"),
@@ -177,6 +179,8 @@ AS_IT_SHOULD_BE = (
     "Recommending",
     "HpaCreated",
     "VpaCreated",
+    "HpaAwaited",
+    "VpaAwaited",
     "NoMetrics",
     "NoRecommendation",
     "NotConfigured",
