@@ -181,6 +181,19 @@ def test_a_workload_that_opts_out_has_the_hpa_again_that_its_hvpa_had_adopted(ad
     adopted.await_return()
 
 
+def test_a_stage_that_goes_back_lets_the_hpa_act_again_and_apply_adopts_it_again(adopted: Adopted) -> None:
+    for stage, kind in (("Recommend", "Deployment"), ("Apply", "Hvpa"), ("Recommend", "Deployment")):
+        adopted.api.patch(f"{API}/HvpaPolicy", "team", adopted.namespace, {"spec": {"stage": stage}})
+        adopted.await_targets((kind, "Hvpa"))
+    wait_for(
+        lambda: ready(adopted.api, "HvpaPolicy", "team", adopted.namespace) == "True", TIMEOUT, "the rollout"
+    )
+    time.sleep(5)
+    hpa = adopted.api.get(HPAS, "by-hand", adopted.namespace)
+    assert hpa["spec"] == adopted.before["spec"]
+    assert "annotations" not in hpa["metadata"]
+
+
 @pytest.mark.parametrize("how", ["background", "foreground"])
 def test_a_deleted_policy_takes_no_hpa_along_that_was_there_before(adopted: Adopted, how: str) -> None:
     adopted.delete_policy(how)

@@ -1,14 +1,16 @@
-"""HPAs and VPAs that an Hvpa adopted act as before once it is gone, also if no operator runs meanwhile, and nothing
-deletes them. (With the garbage collector: `tests/e2e/full/test_policies.py`.)"""
+"""HPAs and VPAs that an Hvpa adopted act as before once it is gone or only recommends, also if no operator runs
+meanwhile, and nothing deletes them. (With the garbage collector: `tests/e2e/full/test_policies.py`.)"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.fault_points import VARIABLE
 from localcluster.workloads import samples
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import USER, NewScenario, Start
@@ -108,6 +110,36 @@ def test_they_act_again_at_the_next_start_if_no_operator_ran(adopting: Adopting,
     operator.kill()
     adopting.scenario.delete()
     start()
+    adopting.await_return()
+
+
+@pytest.mark.parametrize(
+    "point", ["before-patch-horizontalpodautoscalers", "after-patch-horizontalpodautoscalers"]
+)
+def test_they_act_again_while_the_hvpa_only_recommends(
+    plane: ControlPlane, adopting: Adopting, start: Start, point: str
+) -> None:
+    """Also if the operator dies before or after the first of the two returns."""
+    mortal, scenario = start(env={VARIABLE: point}), adopting.scenario
+    adopting.create()
+    scenario.change({"mode": "Recommend"})
+    assert mortal.process.wait(30) == -9
+    operator = start()
+    adopting.await_return()
+    scenario.await_condition("VpaActive", "False", "NoRecommendation")
+    scenario.soon(lambda: scenario.condition("HpaActive")["reason"] == "NoMetrics", "the HPA is read")
+    wait_for(lambda: operator.metric("hvpa_queue_depth") == 0, 30, "an empty queue")
+    mark = plane.audit.mark()
+    scenario.hpa_wants(5, name="by-hand")
+    scenario.soon(lambda: scenario.condition("HpaActive")["reason"] == "ReadAsIs", "the HPA is read as it is")
+    time.sleep(3)
+    requests = plane.audit.requests(mark, user=USER, writes=True, namespace=scenario.namespace)
+    written = {(request.resource, request.subresource) for request in requests}
+    assert written <= {("hvpas", "status"), ("events", "")}, "nothing of the workload, the HPA and the VPA"
+    assert adopting.specs() == adopting.before
+    scenario.change({"mode": "Apply"})
+    adopting.await_adoption()
+    scenario.change({"mode": "Recommend"})
     adopting.await_return()
 
 
