@@ -84,9 +84,9 @@ def test_only_an_hvpa_that_resizes_writes(spec: Mapping[str, Any], changes: Mapp
 def test_new_pods_get_no_size_once_the_vpa_that_was_adopted_sizes_them_again(
     mode: str, changes: Mapping[str, Any]
 ) -> None:
-    sizes = {"creation_sizes": ((KEY, SIZE),)}
-    spec = {"mode": mode, "updateStrategy": {"type": "InPlace"}}
-    result = decided(objects(hvpa(spec), workload(2), vertical=adopted_vpa(), **sizes))
+    own = hvpa({"mode": mode, "updateStrategy": {"type": "InPlace"}})
+    known = ((KEY, SIZE),)
+    result = decided(objects(own, workload(2), vertical=adopted_vpa(), creation_sizes=known))
     assert ("return" in [change.action for change in result.owned]) is bool(changes)
     assert result.creation_sizes == changes
 

@@ -253,7 +253,7 @@ def test_before_the_adoption_nothing_is_scaled_that_the_acting_one_scales() -> N
     decision = decide(OWNER, [acting], [measured])
     assert [change.action for change in decision.owned] == ["apply", "apply"]
     assert decision.workload_patch is None
-    adopted = [
+    adopted: list[Any] = [
         build.decoded(type(obj), json.loads(msgspec.json.encode(obj)), change.manifest)
         for obj, change in zip((acting, measured), decision.owned, strict=True)
     ]
