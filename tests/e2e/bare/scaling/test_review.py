@@ -48,7 +48,8 @@ def test_a_size_waits_until_it_is_approved(
     assert re.search(r"approved until .*: app cpu .* -> 1, app memory .* -> 2G", out)
     scenario.await_requests(cpu="1", memory="2G")
     approval = json.loads(scenario.hvpa["metadata"]["annotations"][ANNOTATION])
-    assert approval["by"]
+    named = f'; approved by "{approval["by"]}"'
+    scenario.soon(lambda: any(named in event["message"] for event in scenario.events()), "who approved")
     scenario.rollout_completes()
     scenario.vpa_recommends(cpu="1", memory="2150M")  # within the margin
     scenario.await_requests(cpu="1", memory="2150M")

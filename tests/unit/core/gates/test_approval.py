@@ -163,8 +163,16 @@ def test_the_events_of_an_approved_step_name_who_approved(by: str, named: str) -
 
 
 def test_the_events_of_a_step_that_needed_no_approval_name_nobody() -> None:
-    known = annotation("3", by="ann")
+    known = annotation("2", by="ann")
     assert "approved" not in reviewed(known, {"mode": "Apply"}).events[0].message
+    rescue = reviewed(
+        annotation("3", by="ann"),
+        {"review": {"rescues": "Pass"}},
+        pods=[oom_killed(at(minutes=-2)), pod("web-2"), pod("web-3")],
+        targets={"app": {"cpu": "1", "memory": "2Gi"}},
+    )
+    assert "out of memory: app" in rescue.events[0].message
+    assert "approved" not in rescue.events[0].message
     spec = {"hpa": {"deploy": True}, "weightBasedScalingIntervals": [{"vpaWeight": 50}]}
     of_replicas = reviewed(known, spec, horizontal=hpa(6, 100))
     assert of_replicas.events[0].message.startswith("replicas 3 -> 5;")
