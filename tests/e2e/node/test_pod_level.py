@@ -3,6 +3,7 @@ resizes them with what the containers need."""
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from hvpa.api.values.quantity import parse_cpu, parse_memory
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.operator.operator import Operator, install_operator_rbac
+from localcluster.operator.operator import Operator, install_fast_signal, install_operator_rbac
 from localcluster.workloads.load import await_pods, is_ready
+from localcluster.workloads.pods import Amounts
 from localcluster.workloads.real_pods import RealPods, condition, status
 from tests.e2e.full import objects, recommended
 from tests.e2e.full.creation import created_now
@@ -24,12 +26,12 @@ WEB: Json = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 ANY: Json = {"minChange": {"cpu": {"value": "1m"}, "memory": {"value": "1"}}}
 
 
-def spec(pods: RealPods) -> Json:
-    """A pod of two containers without requests, that share those of the pod."""
+def spec(pods: RealPods, requests: Amounts | None = None) -> Json:
+    """A pod of two containers that share its resources. `requests`: those of its first container."""
     pods.use("web", 50, 20)
-    made = pods.spec("web", {})
+    made = pods.spec("web", requests or {})
     (app,) = made["containers"]
-    return made | {"resources": OWN, "containers": [app, app | {"name": "side"}]}
+    return made | {"resources": OWN, "containers": [app, app | {"name": "side", "resources": {}}]}
 
 
 def has(pods: RealPods, name: str, size: Json) -> bool:
@@ -65,10 +67,10 @@ def test_the_kubelet_resizes_a_pod_whose_containers_have_no_requests(pods: RealP
     assert status(pods.get("web"))["restartCount"] == 0
 
 
-def deployed(pods: RealPods) -> str:
+def deployed(pods: RealPods, requests: Amounts | None = None) -> str:
     """Create the Deployment and its VPA; return the name of its pod."""
     api, namespace = pods.api, pods.namespace
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec(pods)}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec(pods, requests)}
     content = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     metadata = {"name": "web", "namespace": namespace}
     api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": content})
@@ -139,4 +141,52 @@ def test_new_pods_have_more_cpu_for_the_start_of_what_their_containers_share(
         wait_for(partial(has, pods, new, OWN), 60, "the usual size in force")
         assert status(pods.get(new))["restartCount"] == 0
         assert pods.get(new)["metadata"]["generation"] == 2  # one resize
+    api.delete("Hvpa", "web", namespace)
+
+
+@pytest.mark.parametrize("requests", [{}, {"cpu": "100m"}], ids=["none has a request", "app has a request"])
+def test_the_fast_signal_raises_what_containers_share(
+    node_cluster: ControlPlane, pods: RealPods, requests: Amounts
+) -> None:
+    """There is no HPA, and the test writes the VPA's recommendation: nothing else measures the load."""
+    api, namespace = pods.api, pods.namespace
+    kubeconfig = install_operator_rbac(node_cluster, deployment=False)
+    first = deployed(pods, requests)
+    part = {"cpu": "100m", "memory": "64M"}
+    recommended.recommend_target(api, namespace, "web", {"side": part}, **part)
+
+    def is_raised() -> bool:
+        size = pods.get(first)["spec"]["resources"]
+        return parse_cpu(size["requests"]["cpu"]) >= 600 and has(pods, first, size)
+
+    with Operator(node_cluster, kubeconfig, *install_fast_signal(node_cluster)):
+        own = {"hpa": {"deploy": False}, "vpa": {"name": "web"}, "updateStrategy": {"type": "InPlace"}}
+        api.create(
+            objects.hvpa(
+                "web",
+                namespace,
+                **own,
+                fastSignal={"mode": "Raise"},
+                weightBasedScalingIntervals=[{"vpaWeight": 100}],
+            )
+        )
+        wait_for(
+            lambda: objects.conditions(api, "web", namespace).get("FastSignal") == ("True", "Reporting"),
+            60,
+            "its kubelet reports",
+        )
+        assert has(pods, first, OWN)
+        pods.use("web", 350, 20)  # 700m together, more than the pod's limit
+        wait_for(is_raised, 120, "three times as much CPU")
+        pods.use("web", 50, 20)
+        wait_for(lambda: has(pods, first, OWN), 400, "the size before the load")
+        pods.use("web", 50, 57)  # 114 MiB together, of a limit of 122 MiB
+        wait_for(lambda: pods.cgroup(first, of_pod=True).limit > parse_memory("200M"), 120, "more memory")
+        events = [event["message"] for event in api.list("Event", namespace)]
+        for amount in (r"\d+m", r"\d+Mi of a limit of 128M"):  # of CPU, and of memory
+            text = rf"the kubelets report [^;]*\b{amount} for \(shared\)"
+            assert any(re.search(text, event) for event in events), events
+    pod = pods.get(first)
+    assert [one["restartCount"] for one in pod["status"]["containerStatuses"]] == [0, 0]
+    assert [one["resources"].get("requests", {}) for one in pod["spec"]["containers"]] == [requests, {}]
     api.delete("Hvpa", "web", namespace)
