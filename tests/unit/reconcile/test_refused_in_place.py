@@ -18,6 +18,8 @@ from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import PodResize, WorkloadPatch
 from hvpa.reconcile.ports import Conflict, Refused, ResizeFailures, Unavailable, WriteError
 from hvpa.reconcile.reconciler import MOST_PATCHES, ReconcileResult
+from tests.unit.core.actuation.test_undo import after_step, large
+from tests.unit.core.actuation.test_undo import status as stepped
 from tests.unit.reconcile.fakes import FakeCluster, Harness
 from tests.unit.reconcile.test_in_place import OWNER
 
@@ -354,3 +356,15 @@ def test_a_check_that_gets_no_answer_for_long_is_reported_beside_what_was_decide
     assert harness.conditions()["HpaActive"][0] == "True"
     assert (harness.status.desired, harness.status.last_scaling) == (None, None)
     assert harness.status.axes is None
+
+
+@pytest.mark.parametrize("is_blind", [False, True])
+def test_replicas_that_are_refused_do_not_hold_up_hvpa_undo(is_blind: bool) -> None:
+    """The step made two large pods of four small ones; a quota allows no more than two now."""
+    harness = Harness(after_step(large("web-1", "web-2"), stepped(2, before=4)), cluster=ScaledCluster)
+    harness.cluster.most, harness.cluster.is_blind = 2, is_blind
+    assert harness.reconcile().outcome == "done"
+    assert [resize.pod for resize in harness.written("resizes")[0]] == ["web-1", "web-2"]
+    assert harness.status.desired is not None
+    assert harness.status.desired.replicas == 2
+    assert harness.events().count("Undone") == 1
