@@ -478,12 +478,28 @@ class Reconciler:
         if decision.scale_replicas is not None:
             with _writing("WriteScaleReplicas"):
                 await self._cluster.write_scale_replicas(hvpa.metadata, decision.scale_replicas)
-        for change in decision.owned:
-            with _writing("ChangeOwned"):
-                await self._cluster.change_owned(hvpa.metadata, change)
-            log.info("owned object changed", action=change.action, kind=change.kind, object=change.name)
+        await self._change_owned(hvpa, decision)
         if first is not decision.status and (latest := self._cluster.objects(key)) is not None:
             await self._write_status(latest.hvpa, decision.status)
+
+    async def _change_owned(self, hvpa: HvpaObject, decision: Decision) -> None:
+        """Writes HPAs and VPAs. After a refused write, the other kind is written all the same, and all adopted objects
+        are returned. Then the first refusal is raised."""
+        refused: dict[str, _Failed] = {}
+        for change in decision.owned:
+            if change.kind in refused and change.action != "return":
+                continue
+            try:
+                with _writing("ChangeOwned"):
+                    await self._cluster.change_owned(hvpa.metadata, change)
+            except _Failed as failed:
+                if not isinstance(failed.error, Refused):
+                    raise
+                refused.setdefault(change.kind, failed)
+            else:
+                log.info("owned object changed", action=change.action, kind=change.kind, object=change.name)
+        if refused:
+            raise next(iter(refused.values()))
 
     async def _write_status(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
         patch = StatusPatch(hvpa, status)
