@@ -250,6 +250,28 @@ def test_other_replicas_stay(replicas: int, before: int, spec: Mapping[str, Any]
     assert set(resized(decision)) == {one.metadata.name for one in pods}
 
 
+def test_after_it_is_resumed_replicas_that_came_back_are_not_another_clients_either() -> None:
+    """Not even soon after another client did set them."""
+    of_replicas = {
+        "lastScaleTime": STEP,
+        "appliedFrom": {"replicas": 2, "desired": 2, "weight": 0},
+        "setBack": {"count": 1, "time": STEP},
+    }
+    inputs = carried_out(
+        after_step(large("web-1", "web-2"), status(2, before=4, axes={"horizontal": of_replicas}))
+    )
+    assert inputs.hvpa.spec is not None
+    applying = replace(
+        inputs.hvpa, spec=inputs.hvpa.spec.model_copy(update={"mode": "Apply", "replicas": 2})
+    )
+    four = tuple([running(f"web-{index}") for index in range(4)])
+    resumed = replace(inputs, hvpa=applying, hpas=(hpa(2, 35),), pods=four)
+    resumed = replace(resumed, workload=workload(4, change={"metadata": {"generation": 2}}))
+    decision = decided(resumed, at(minutes=8))
+    assert condition(decision, "Contested").status == "False"
+    assert decision.workload_patch is not None
+
+
 def test_added_replicas_count_as_new_if_the_clock_of_the_api_server_is_behind() -> None:
     after = replace(
         carried_out(after_step(large("web-1", "web-2"), status(2, before=4))),
