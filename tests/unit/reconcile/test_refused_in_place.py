@@ -18,7 +18,7 @@ from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import PodResize, WorkloadPatch
 from hvpa.reconcile.ports import Conflict, Refused, ResizeFailures, Unavailable, WriteError
 from hvpa.reconcile.reconciler import MOST_PATCHES, ReconcileResult
-from tests.unit.core.actuation.test_undo import after_step, large
+from tests.unit.core.actuation.test_undo import STEP, after_step, large
 from tests.unit.core.actuation.test_undo import status as stepped
 from tests.unit.reconcile.fakes import FakeCluster, Harness
 from tests.unit.reconcile.test_in_place import OWNER
@@ -368,3 +368,26 @@ def test_replicas_that_are_refused_do_not_hold_up_hvpa_undo(is_blind: bool) -> N
     assert harness.status.desired is not None
     assert harness.status.desired.replicas == 2
     assert harness.events().count("Undone") == 1
+
+
+def test_hvpa_undo_knows_the_size_before_a_step_whose_resizes_were_refused_at_first() -> None:
+    """Otherwise it would go two steps back, or none."""
+    spec = {
+        "hpa": {"deploy": False},
+        "updateStrategy": {"type": "InPlace"},
+        "weightBasedScalingIntervals": [{"vpaWeight": 100}],
+    }
+    known = stepped(1, 1, previousSize={"restored": STEP}, desired={"replicas": 1})
+    objects = build.objects(
+        build.hvpa(spec, known), build.workload(1), None, build.vpa({"app": {"cpu": "4", "memory": "4Gi"}}), large("web-1")
+    )
+    harness = Harness(objects, resizes=Refused("exceeded quota"))
+    harness.reconcile(hours=3)
+    previous = harness.status.previous_size
+    assert previous is not None
+    assert (previous.time, previous.restored) == (harness.clock.time, None)
+    assert [one.requests["cpu"] for one in previous.containers] == ["2"]
+    harness.cluster.failures.clear()
+    harness.reconcile(minutes=3)
+    assert harness.written("resizes")
+    assert harness.status.previous_size == previous
