@@ -368,20 +368,24 @@ class Reconciler:
         accepted, and the failure to write the sizes, if any.
 
         The status is written first and must not contain replicas that the API server refuses. Therefore a dry run
-        checks them before.
+        checks them before. Only the replicas of `hvpa undo` are written before it: they depend on the present replicas,
+        so a conflict after the status would lose them.
         """
         refused: Refused | None = None
         for _ in range(MOST_PATCHES):
             check = self._cluster.check_workload_patch
             observation, decision = await self._agreed(key, objects, observation, decision, check)
             self._records[key].begin_step(observation, decision)
-            unsized = await self._write_status_and_sizes(key, objects.hvpa, decision)
-            await self._write_pod_costs(key, objects.hvpa, decision)
-            refused = await self._send_patch(
-                key, objects.hvpa.metadata, decision, self._cluster.patch_workload
-            )
+            size, view, write = decision.status.desired, decision.replicas, self._cluster.patch_workload
+            is_undo = size is not None and view is not None and size.replicas > view.target
+            refused = await self._send_patch(key, objects.hvpa.metadata, decision, write) if is_undo else None
             if refused is None:
-                return decision, unsized
+                unsized = await self._write_status_and_sizes(key, objects.hvpa, decision)
+                await self._write_pod_costs(key, objects.hvpa, decision)
+                if not is_undo:
+                    refused = await self._send_patch(key, objects.hvpa.metadata, decision, write)
+                if refused is None:
+                    return decision, unsized
             self._records[key].step = None
             if not decision.patched:
                 break

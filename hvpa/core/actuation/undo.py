@@ -89,11 +89,15 @@ def returned(spec: HvpaSpec, size: DesiredSize, previous: PreviousSize) -> Desir
     back = {name: by_section(_replaced, have, before.get(name, NOTHING)) for name, have in now.items()}
     if back == now and size.canary is None:
         return size
-    replicas = size.replicas
-    if replicas and has_replicas(spec.target_ref.kind) and (spec.hpa.deploy or spec.hpa.name is not None):
-        replicas = max(replicas, previous.replicas)
+    replicas = replicas_returned(spec, size.replicas, previous)
     update = {"replicas": replicas, "containers": recorded(back), "canary": None, "written": None}
     return size.model_copy(update=update)
+
+
+def replicas_returned(spec: HvpaSpec, now: int, previous: PreviousSize) -> int:
+    """Returns the replicas with which a workload returns to a size."""
+    is_scaled = has_replicas(spec.target_ref.kind) and (spec.hpa.deploy or spec.hpa.name is not None)
+    return max(now, previous.replicas) if now and is_scaled else now
 
 
 def undone(

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 from builders import build
 from hvpa.api.hvpa.status import LastError
-from hvpa.core import Objects
 from hvpa.api.objects.read_models import Meta
+from hvpa.core import Objects
 from hvpa.core.invariants import Violation
 from hvpa.core.model import OwnedChange
 from hvpa.reconcile import reconciler
@@ -293,7 +293,10 @@ class RefusesHpas(FakeCluster):
 def test_a_refused_write_to_an_hpa_holds_up_neither_the_vpa_nor_the_return_of_other_hpas() -> None:
     web = Harness(replace(build.objects(), hpas=(), vpas=()), cluster=RefusesHpas)
     assert web.reconcile().outcome == "failed"
-    assert [change.kind for change in web.written("owned")] == ["HorizontalPodAutoscaler", "VerticalPodAutoscaler"]
+    assert [change.kind for change in web.written("owned")] == [
+        "HorizontalPodAutoscaler",
+        "VerticalPodAutoscaler",
+    ]
     assert web.conditions()["Ready"] == ("False", "WriteFailed")
 
     former = noted(note(uid="former"))

@@ -379,7 +379,11 @@ def test_hvpa_undo_knows_the_size_before_a_step_whose_resizes_were_refused_at_fi
     }
     known = stepped(1, 1, previousSize={"restored": STEP}, desired={"replicas": 1})
     objects = build.objects(
-        build.hvpa(spec, known), build.workload(1), None, build.vpa({"app": {"cpu": "4", "memory": "4Gi"}}), large("web-1")
+        build.hvpa(spec, known),
+        build.workload(1),
+        None,
+        build.vpa({"app": {"cpu": "4", "memory": "4Gi"}}),
+        large("web-1"),
     )
     harness = Harness(objects, resizes=Refused("exceeded quota"))
     harness.reconcile(hours=3)
@@ -391,3 +395,16 @@ def test_hvpa_undo_knows_the_size_before_a_step_whose_resizes_were_refused_at_fi
     harness.reconcile(minutes=3)
     assert harness.written("resizes")
     assert harness.status.previous_size == previous
+
+
+def test_replicas_come_back_although_somebody_changes_the_workload_at_the_same_moment() -> None:
+    """As when Git takes back the image and the size in one commit."""
+    inputs = after_step(large("web-1", "web-2"), stepped(2, before=4))
+    harness = Harness(inputs, cluster=ScaledCluster, workload=Conflict("another version"))
+    assert harness.reconcile().outcome == "conflict"
+    harness.cluster.failures.clear()
+    harness.change(workload=build.workload(2, change={"metadata": {"generation": 2}}))
+    harness.reconcile(seconds=1)
+    assert [spec_of(patch) for patch in harness.written("workload")] == [{"replicas": 4}]
+    assert harness.written("resizes") == []
+    assert harness.events().count("Undone") == 1

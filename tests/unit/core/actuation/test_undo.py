@@ -158,9 +158,9 @@ def test_boosts_end_also_once_all_pods_have_had_it() -> None:
     size = {"containers": [{"name": "app", "requests": REQUESTS}], "since": stamp(at(hours=-1))}
     late = starting(seconds=600, runs=200, ready=True, changed=100)
     boosts = {"startupBoost": [BOOST]}
-    assert resized(undone([late], {**known, **HAD, "desired": {**known["desired"], **size}}, spec=boosts)) == {
-        "web-1": DOWN
-    }
+    assert resized(
+        undone([late], {**known, **HAD, "desired": {**known["desired"], **size}}, spec=boosts)
+    ) == {"web-1": DOWN}
 
 
 def restored_at(inputs: Objects) -> Any:
@@ -261,9 +261,7 @@ def test_after_it_is_resumed_replicas_that_came_back_are_not_another_clients_eit
         after_step(large("web-1", "web-2"), status(2, before=4, axes={"horizontal": of_replicas}))
     )
     assert inputs.hvpa.spec is not None
-    applying = replace(
-        inputs.hvpa, spec=inputs.hvpa.spec.model_copy(update={"mode": "Apply", "replicas": 2})
-    )
+    applying = replace(inputs.hvpa, spec=inputs.hvpa.spec.model_copy(update={"mode": "Apply", "replicas": 2}))
     four = tuple([running(f"web-{index}") for index in range(4)])
     resumed = replace(inputs, hvpa=applying, hpas=(hpa(2, 35),), pods=four)
     resumed = replace(resumed, workload=workload(4, change={"metadata": {"generation": 2}}))
@@ -352,7 +350,12 @@ def test_only_what_hvpa_decides_comes_back() -> None:
         (b"\xff".decode("latin-1"), None, {}, "JSON is malformed"),
         ({"by": "ann"}, None, {}, "Object missing required field `step`"),
         ({"step": "yesterday"}, None, {}, "Invalid RFC3339 encoded datetime - at `$.step`"),
-        ({"step": "9999-12-31T23:59:59.5+10:00"}, None, {}, "status.previousSize is not the size before 9999-12-31T14"),
+        (
+            {"step": "9999-12-31T23:59:59.5+10:00"},
+            None,
+            {},
+            "status.previousSize is not the size before 9999-12-31T14",
+        ),
         ({"step": "2026-11-21T09:55:00"}, None, {}, "Expected `datetime` with a timezone component"),
         ({**BY_ANN, "sizes": {}}, None, {}, "Object contains unknown field `sizes`"),
         ({**BY_ANN, "by": "a" * 257}, None, {}, "Expected `str` of length <= 256 - at `$.by`"),
