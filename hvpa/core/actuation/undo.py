@@ -31,6 +31,8 @@ from hvpa.core.values.clock import CLOCK_SKEW
 
 ANNOTATION: Final = "hvpa.autoscaling.k8s.io/undo"
 """The annotation that names the step."""
+NOTHING_UNDONE: Final = "nothing is undone: "
+"""Before the reason, in the condition `Paused`."""
 
 
 class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
