@@ -25,6 +25,7 @@ from hvpa.core.actuation.desired import NOTHING, by_section, recorded, sizes_of
 from hvpa.core.actuation.pod import PodState, is_ready, own_pods
 from hvpa.core.actuation.trial import changes_back
 from hvpa.core.gates.approval import LONGEST_NAME
+from hvpa.core.gates.backoff import refused_until
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState, ScalableState
 from hvpa.core.values.clock import CLOCK_SKEW
@@ -112,7 +113,7 @@ def undone(
     back = returned(context.spec, size, previous)
     if back is size:
         return size, None
-    if refused is not None and any(change.wanted == back.replicas for change in refused.changes):
+    if refused_until(refused, context.clock, size.replicas, back.replicas) is not None:
         back = back.model_copy(update={"replicas": size.replicas})
     time, more = context.clock.stamp(), back.replicas > size.replicas
     message = f"replicas {size.replicas} -> {back.replicas}, {undo.text()}" if more else undo.text()

@@ -288,10 +288,12 @@ def test_a_daemonset_gets_no_replicas() -> None:
 
 
 def test_replicas_that_the_api_server_refused_do_not_hold_up_the_sizes() -> None:
-    refused = {"count": 1, "time": STEP, "message": "no", "changes": [{"current": 2, "wanted": 4}]}
+    refused = {"count": 1, "time": stamp(NOW), "message": "no", "changes": [{"current": 2, "wanted": 4}]}
     known = status(2, before=4, axes={"horizontal": {"refused": refused}})
     decision = undone(large("web-1", "web-2"), known)
     assert (decision.workload_patch, set(resized(decision))) == (None, {"web-1", "web-2"})
+    long_ago = status(2, before=4, axes={"horizontal": {"refused": {**refused, "time": STEP}}})
+    assert undone(large("web-1", "web-2"), long_ago).workload_patch is not None
 
 
 # --- pods ------------------------------------------------------------------------------------------------------------
