@@ -215,6 +215,9 @@ def _parts(
     if (undo := undo_of(observation)) is not None:
         size, back = undone(context, observation, undo, size)
         axes = axes if back is None else _without_sizes(observation, axes, back)
+        if back is not None and size.replicas > observation.workload.spec.replicas:
+            horizontal = axes.horizontal or observation.horizontal
+            axes = structs.replace(axes, horizontal=horizontal.model_copy(update={"applied_from": None}))
     elif rolled_back is None:
         size, rolled_back = tried(context, observation, size, axes.vertical)
         if rolled_back is not None:

@@ -94,16 +94,18 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings, memo: Memo |
     state = _state(clock, objects, tuple([_counted(vpa, spec) for vpa in objects.vpas]), silent, histories)
     parts = {**structs.asdict(state), "now": now, "changes_at": clock.changes_at, "settings": settings}
     if isinstance(state, UnscalableState):
-        # An Hvpa that was created again with an error must not keep what the former one adopted.
+        # An Hvpa that can't scale must keep neither what a former one adopted, nor what acted on another workload.
         hpa = structs.replace(_NO_HPA, changes=returns(state.metadata, spec, objects.hpas))
         vpa = structs.replace(state.vpa, changes=returns(state.metadata, spec, objects.vpas))
         return UnscalableObservation(**parts | {"hpa": hpa, "vpa": vpa})
     hpa, spec, kind = _NO_HPA, state.spec, state.workload.kind
     if has_replicas(kind):
         hpa = _hpa(clock, state.metadata, spec, objects.hpas, objects.others)
-    elif spec.hpa.deploy or spec.hpa.name:
-        why = f"a {kind} has no replica count, so only its requests are scaled"
-        hpa = Recommender(True, Finding("NoReplicaCount", why))
+    else:
+        if spec.hpa.deploy or spec.hpa.name:
+            why = f"a {kind} has no replica count, so only its requests are scaled"
+            hpa = Recommender(True, Finding("NoReplicaCount", why))
+        hpa = structs.replace(hpa, changes=returns(state.metadata, spec, objects.hpas))
     return ScalableObservation(**parts | {"hpa": hpa})
 
 

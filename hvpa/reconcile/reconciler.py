@@ -368,20 +368,24 @@ class Reconciler:
         accepted, and the failure to write the sizes, if any.
 
         The status is written first and must not contain replicas that the API server refuses. Therefore a dry run
-        checks them before.
+        checks them before. Only the replicas of `hvpa undo` are written before it: they depend on the present replicas,
+        so a conflict after the status would lose them.
         """
         refused: Refused | None = None
         for _ in range(MOST_PATCHES):
             check = self._cluster.check_workload_patch
             observation, decision = await self._agreed(key, objects, observation, decision, check)
             self._records[key].begin_step(observation, decision)
-            unsized = await self._write_status_and_sizes(key, objects.hvpa, decision)
-            await self._write_pod_costs(key, objects.hvpa, decision)
-            refused = await self._send_patch(
-                key, objects.hvpa.metadata, decision, self._cluster.patch_workload
-            )
+            size, view, write = decision.status.desired, decision.replicas, self._cluster.patch_workload
+            is_undo = size is not None and view is not None and size.replicas > view.target
+            refused = await self._send_patch(key, objects.hvpa.metadata, decision, write) if is_undo else None
             if refused is None:
-                return decision, unsized
+                unsized = await self._write_status_and_sizes(key, objects.hvpa, decision)
+                await self._write_pod_costs(key, objects.hvpa, decision)
+                if not is_undo:
+                    refused = await self._send_patch(key, objects.hvpa.metadata, decision, write)
+                if refused is None:
+                    return decision, unsized
             self._records[key].step = None
             if not decision.patched:
                 break
@@ -478,12 +482,28 @@ class Reconciler:
         if decision.scale_replicas is not None:
             with _writing("WriteScaleReplicas"):
                 await self._cluster.write_scale_replicas(hvpa.metadata, decision.scale_replicas)
-        for change in decision.owned:
-            with _writing("ChangeOwned"):
-                await self._cluster.change_owned(hvpa.metadata, change)
-            log.info("owned object changed", action=change.action, kind=change.kind, object=change.name)
+        await self._change_owned(hvpa, decision)
         if first is not decision.status and (latest := self._cluster.objects(key)) is not None:
             await self._write_status(latest.hvpa, decision.status)
+
+    async def _change_owned(self, hvpa: HvpaObject, decision: Decision) -> None:
+        """Writes HPAs and VPAs. After a refused write, the other kind is written all the same, and all adopted objects
+        are returned. Then the first refusal is raised."""
+        refused: dict[str, _Failed] = {}
+        for change in decision.owned:
+            if change.kind in refused and change.action != "return":
+                continue
+            try:
+                with _writing("ChangeOwned"):
+                    await self._cluster.change_owned(hvpa.metadata, change)
+            except _Failed as failed:
+                if not isinstance(failed.error, Refused):
+                    raise
+                refused.setdefault(change.kind, failed)
+            else:
+                log.info("owned object changed", action=change.action, kind=change.kind, object=change.name)
+        if refused:
+            raise next(iter(refused.values()))
 
     async def _write_status(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
         patch = StatusPatch(hvpa, status)

@@ -35,18 +35,22 @@ def parse_timestamp(text: str) -> dt.datetime:
 def format_timestamp(instant: dt.datetime) -> str:
     """Returns the instant in UTC, `…Z`, with microseconds only if they are not 0. Instants beyond the calendar become
     its end. Raises `ValueError` for a naive instant, which Python would treat as local time."""
-    if instant.tzinfo is None:
-        raise ValueError(f"{instant} has no time zone")
-    try:
-        utc = instant.astimezone(dt.UTC)
-    except OverflowError:  # before year 1 or after year 9999 in UTC
-        utc = _LAST if instant.year > 1 else _FIRST
-    return utc.isoformat().replace("+00:00", "Z")
+    return _in_utc(instant).isoformat().replace("+00:00", "Z")
 
 
 def readable_timestamp(instant: dt.datetime) -> str:
     """Returns the instant for people: as `format_timestamp`, but rounded up to whole seconds, so that a wait has ended
     at the printed time. Raises `ValueError` for a naive instant."""
-    if instant.tzinfo is not None and instant.microsecond and instant < _LAST - _SECOND:
-        instant = instant.replace(microsecond=0) + _SECOND
-    return format_timestamp(instant)
+    utc = _in_utc(instant)
+    if utc.microsecond and utc < _LAST - _SECOND:
+        utc = utc.replace(microsecond=0) + _SECOND
+    return format_timestamp(utc)
+
+
+def _in_utc(instant: dt.datetime) -> dt.datetime:
+    if instant.tzinfo is None:
+        raise ValueError(f"{instant} has no time zone")
+    try:
+        return instant.astimezone(dt.UTC)
+    except OverflowError:  # before year 1 or after year 9999 in UTC
+        return _LAST if instant.year > 1 else _FIRST

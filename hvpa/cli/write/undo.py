@@ -18,7 +18,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
 from hvpa.api.hvpa.status import AppliedTarget, PreviousSize
-from hvpa.api.objects.kinds import KINDS, has_replicas
+from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import RawHvpa, Resources, TemplateSpec, Workload
 from hvpa.api.values.duration import parse_duration
 from hvpa.api.values.quantity import RESOURCES, Resource
@@ -29,6 +29,7 @@ from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.cli.write.hvpas import MANAGER, TRIES, HvpaMeta, WrittenHvpa, change_hvpa
 from hvpa.cli.write.undo_in_place import changes_between, stopped, undo_in_place
 from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.actuation.undo import replicas_returned
 from hvpa.core.model import LAST_APPLIED, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import recorded_axes
@@ -127,7 +128,8 @@ async def _planned(reader: Reader, hvpa: HvpaObject) -> _Undo:
     keys = {
         ResourceKey(each.container, of) for each in targets for of in amounts({each.resource: each.request})
     }
-    spec, changes = _restored(workload, previous, keys)
+    replicas = replicas_returned(hvpa.spec, workload.spec.replicas, previous)
+    spec, changes = _restored(workload, previous, keys, replicas)
     names = {container.name for container in workload.spec.template.spec.containers}
     if spec or not names.issuperset(each.container for each in targets):
         _refuse_other_sizes(title, workload, targets)
@@ -177,7 +179,7 @@ def _refuse_other_sizes(title: str, workload: Workload, targets: Sequence[Applie
 
 
 def _restored(
-    workload: Workload, previous: PreviousSize, keys: Collection[ResourceKey]
+    workload: Workload, previous: PreviousSize, keys: Collection[ResourceKey], replicas: int
 ) -> tuple[dict[str, Any], list[str]]:
     """The spec of the patch, and the changes in words, of these container resources. The pod's own resources, if it has
     any, change with them."""
@@ -205,10 +207,9 @@ def _restored(
         if resources:
             content["resources"] = resources
     spec: dict[str, Any] = {"template": {"spec": content}} if content else {}
-    replicas = workload.spec.replicas
-    if content and has_replicas(workload.kind) and previous.replicas > replicas:
-        spec["replicas"] = previous.replicas
-        words.append(f"replicas {replicas} -> {previous.replicas}")
+    if content and replicas != workload.spec.replicas:
+        spec["replicas"] = replicas
+        words.append(f"replicas {workload.spec.replicas} -> {replicas}")
     return spec, words
 
 

@@ -23,7 +23,7 @@ from hvpa.cli.input.live import Reader
 from hvpa.cli.write.approve import revoked, who
 from hvpa.cli.write.hvpas import HvpaChange, HvpaMeta, WrittenHvpa, change_hvpa, paused, read_written
 from hvpa.core.actuation.desired import sizes_of
-from hvpa.core.actuation.undo import ANNOTATION, Undo, returned
+from hvpa.core.actuation.undo import ANNOTATION, NOTHING_UNDONE, Undo, returned
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import wire
 
@@ -53,8 +53,12 @@ async def undo_in_place(reader: Reader, hvpa: HvpaObject, args: argparse.Namespa
     written = WrittenHvpa(HvpaMeta(name, namespace))
     await change_hvpa(reader, written, partial(_change, spec=spec, undo=undo), known=False)
     waited = 0.0
-    while not _is_done(await read_written(reader, written), spec):
+    while not _is_done(stored := await read_written(reader, written), spec):
         if waited >= args.timeout.total_seconds():
+            conditions = read_status(bytes(stored.status))[0].conditions
+            for _, begin, why in (one.message.partition(NOTHING_UNDONE) for one in conditions):
+                if begin:
+                    raise CommandError(f"{title}: is paused, but {begin}{why}")
             raise CommandError(
                 f"{title}: is paused, but the operator has not returned to the former sizes within"
                 f" {format_duration(args.timeout)}: is it running, and is it as new as this command? It returns to them"

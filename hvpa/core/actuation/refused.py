@@ -37,13 +37,15 @@ def with_refusal(
     hours after the last one counts as the first again. HVPA keeps 1024 characters of the message, because webhooks can
     answer with whole pages.
     """
+    size = decision.status.desired
     if axis == "horizontal":
         assert decision.replicas is not None
-        current, wanted = observation.target.spec.replicas, decision.replicas.target
+        # `hvpa undo` writes other replicas than the axis has decided.
+        wanted = decision.replicas.target if size is None else size.replicas
+        current = observation.target.spec.replicas
         changes: tuple[RefusedChange, ...] = (RefusedChange(current=current, wanted=wanted),)
         observation = _without_pending_replicas(observation)
     else:
-        size = decision.status.desired
         sizes = decision.containers if size is None else sizes_of(size.containers)
         changes = tuple(
             RefusedChange(container=key.container, resource=key.resource, current=now, wanted=wanted)

@@ -16,6 +16,7 @@ import msgspec
 from hvpa.api.hvpa.progress import DesiredSize
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import PreviousSize, RolledBack
+from hvpa.api.objects.kinds import has_replicas
 from hvpa.api.objects.read_models import Instant, Pod
 from hvpa.api.values.quantity import Resource
 from hvpa.api.values.text import one_line
@@ -24,11 +25,15 @@ from hvpa.core.actuation.desired import NOTHING, by_section, recorded, sizes_of
 from hvpa.core.actuation.pod import PodState, is_ready, own_pods
 from hvpa.core.actuation.trial import changes_back
 from hvpa.core.gates.approval import LONGEST_NAME
+from hvpa.core.gates.backoff import refused_until
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState, ScalableState
+from hvpa.core.values.clock import CLOCK_SKEW
 
 ANNOTATION: Final = "hvpa.autoscaling.k8s.io/undo"
 """The annotation that names the step."""
+NOTHING_UNDONE: Final = "nothing is undone: "
+"""Before the reason, in the condition `Paused`."""
 
 
 class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -87,11 +92,15 @@ def returned(spec: HvpaSpec, size: DesiredSize, previous: PreviousSize) -> Desir
     back = {name: by_section(_replaced, have, before.get(name, NOTHING)) for name, have in now.items()}
     if back == now and size.canary is None:
         return size
-    replicas = size.replicas
-    if replicas and (spec.hpa.deploy or spec.hpa.name is not None):
-        replicas = max(replicas, previous.replicas)
+    replicas = replicas_returned(spec, size.replicas, previous)
     update = {"replicas": replicas, "containers": recorded(back), "canary": None, "written": None}
     return size.model_copy(update=update)
+
+
+def replicas_returned(spec: HvpaSpec, now: int, previous: PreviousSize) -> int:
+    """Returns the replicas with which a workload returns to a size."""
+    is_scaled = has_replicas(spec.target_ref.kind) and (spec.hpa.deploy or spec.hpa.name is not None)
+    return max(now, previous.replicas) if now and is_scaled else now
 
 
 def undone(
@@ -104,7 +113,7 @@ def undone(
     back = returned(context.spec, size, previous)
     if back is size:
         return size, None
-    if refused is not None and any(change.wanted == back.replicas for change in refused.changes):
+    if refused_until(refused, context.clock, size.replicas, back.replicas) is not None:
         back = back.model_copy(update={"replicas": size.replicas})
     time, more = context.clock.stamp(), back.replicas > size.replicas
     message = f"replicas {size.replicas} -> {back.replicas}, {undo.text()}" if more else undo.text()
@@ -124,11 +133,12 @@ def undo_resizes(
     is_over = previous is not None and previous.restored is not None
     adjusted = []
     for state in states:
-        why = ""
-        if is_over and not _is_new(context, state.pod):
+        if state.of_start:
+            why = ""  # a boost ends in any case
+        elif is_over and not _is_new(context, state.pod):
             why = "another client has resized it since hvpa undo"
-        elif state.lowers and not state.raises and not state.of_start:
-            why = awaited
+        else:
+            why = awaited if state.lowers and not state.raises else ""
         held = why and state.resize is not None
         adjusted.append(msgspec.structs.replace(state, resize=None, why=why) if held else state)
     return adjusted
@@ -142,10 +152,8 @@ def _is_new(context: GateContext, pod: Pod) -> bool:
 def _awaited_replicas(context: GateContext, observation: ObservedState, size: DesiredSize) -> str:
     """Returns for which replicas lower requests wait: those that the return to a size adds serve first, but after the
     strategy's timeout the pods get their size in any case. Empty if nothing waits."""
-    pods = own_pods(observation)
-    new = [
-        pod for pod in pods if (when := pod.metadata.creation_timestamp) is not None and when >= size.since
-    ]
+    pods, since = own_pods(observation), size.since - CLOCK_SKEW
+    new = [pod for pod in pods if (when := pod.metadata.creation_timestamp) is not None and when >= since]
     if len(pods) >= size.replicas and all(map(is_ready, new)):
         return ""
     until = context.clock.held_until(size.since, context.spec.strategy.timeout)

@@ -15,7 +15,7 @@ from hvpa.api.hvpa.status import Refusal, StatusCondition
 from hvpa.api.objects.read_models import Workload, WorkloadCondition
 from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.actuation.undo import undo_of, undo_problem
+from hvpa.core.actuation.undo import NOTHING_UNDONE, undo_of, undo_problem
 from hvpa.core.gates.approval import approved
 from hvpa.core.gates.gates import CONTESTED, REFUSED, ROLLED_BACK
 from hvpa.core.model import Axis, Finding, ObservedState, ScalableState, StuckPods, UnscalableState
@@ -122,7 +122,7 @@ def _paused(observation: ObservedState) -> ConditionValue:
     if undo is not None:
         return True, Finding("Paused", f"{_PAUSED}pods get {undo.text()}, and HVPA changes nothing else")
     what = f"{_PAUSED}the workload is not changed"
-    return True, Finding("Paused", f"{what}; nothing is undone: {problem}" if problem else what)
+    return True, Finding("Paused", f"{what}; {NOTHING_UNDONE}{problem}" if problem else what)
 
 
 def _condition(

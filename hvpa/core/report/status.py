@@ -151,7 +151,8 @@ def only_scaled(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis])
     last = decided.last_scaling
     undone: tuple[Axis, ...] = tuple([axis for axis in get_args(Axis) if axis not in axes])
     decided = _updated(decided, {"original_size": without_axes(before, decided, undone)})
-    if "vertical" not in axes:
+    # `desired` keeps a size although no pod has it yet.
+    if "vertical" not in axes and decided.desired is None:
         decided = _updated(decided, {"previous_size": before.previous_size})
     if last is None or not axes:
         return _updated(decided, {"last_scaling": before.last_scaling})

@@ -223,10 +223,13 @@ def test_a_namespace_with_an_adopted_hpa_can_be_deleted(adopted: Adopted) -> Non
 
 
 def test_without_an_operator_the_command_of_the_page_returns_it(adopted: Adopted, follower: Operator) -> None:
+    """And no annotation that is not the operator's holds that up."""
     follower.kill()
     try:
         adopted.delete_policy("background")
         adopted.await_targets(("Hvpa", None))
+        forged = {"name": "a-forged", "annotations": {"hvpa.autoscaling.k8s.io/adopted": "{"}}
+        adopted.api.create({**adopted.before, "metadata": {"namespace": adopted.namespace, **forged}})
         environment = {**os.environ, "KUBECONFIG": str(adopted.cluster.kubeconfig)}
         kubectl = adopted.cluster.programs["kubectl"]
         command = RETURN.replace("kubectl ", f"{kubectl} ")

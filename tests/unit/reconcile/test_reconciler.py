@@ -7,16 +7,20 @@ import sys
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from builders import build
 from hvpa.api.hvpa.status import LastError
+from hvpa.api.objects.read_models import Meta
 from hvpa.core import Objects
 from hvpa.core.invariants import Violation
+from hvpa.core.model import OwnedChange
 from hvpa.reconcile import reconciler
-from hvpa.reconcile.ports import Conflict, Overloaded, Unavailable, WriteError
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 from hvpa.reconcile.reconciler import ReconcileResult
-from tests.unit.reconcile.fakes import KEY, Harness, scaling_out
+from tests.unit.core.recommenders.test_adoption import note, noted
+from tests.unit.reconcile.fakes import KEY, FakeCluster, Harness, scaling_out
 
 FAILED, CONFLICT = ReconcileResult("failed"), ReconcileResult("conflict")
 UNANSWERED = ReconcileResult("failed", is_unanswered=True)
@@ -275,3 +279,30 @@ def test_a_block_is_counted_when_it_begins() -> None:
         harness.reconcile()
         blocked = [report for report in harness.telemetry.reports if report[0] == "blocked"]
         assert blocked == [("blocked", "horizontal", "up", "UpdatePolicy")]
+
+
+class RefusesHpas(FakeCluster):
+    """A policy forbids all writes to HPAs."""
+
+    async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
+        await super().change_owned(hvpa, change)
+        if change.kind == "HorizontalPodAutoscaler":
+            raise Refused(f"no {change.name}")
+
+
+def test_a_refused_write_to_an_hpa_holds_up_neither_the_vpa_nor_the_return_of_other_hpas() -> None:
+    web = Harness(replace(build.objects(), hpas=(), vpas=()), cluster=RefusesHpas)
+    assert web.reconcile().outcome == "failed"
+    assert [change.kind for change in web.written("owned")] == [
+        "HorizontalPodAutoscaler",
+        "VerticalPodAutoscaler",
+    ]
+    assert web.conditions()["Ready"] == ("False", "WriteFailed")
+
+    former = noted(note(uid="former"))
+    second = structs.replace(former, metadata=structs.replace(former.metadata, name="second"))
+    web.change(hpas=(former, second))
+    assert web.reconcile().outcome == "failed"
+    assert [change.name for change in web.written("owned")] == ["by-hand", "second", "web"]
+    assert web.status.last_error is not None
+    assert web.status.last_error.description == "no by-hand"

@@ -18,6 +18,8 @@ from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import PodResize, WorkloadPatch
 from hvpa.reconcile.ports import Conflict, Refused, ResizeFailures, Unavailable, WriteError
 from hvpa.reconcile.reconciler import MOST_PATCHES, ReconcileResult
+from tests.unit.core.actuation.test_undo import STEP, after_step, large
+from tests.unit.core.actuation.test_undo import status as stepped
 from tests.unit.reconcile.fakes import FakeCluster, Harness
 from tests.unit.reconcile.test_in_place import OWNER
 
@@ -354,3 +356,55 @@ def test_a_check_that_gets_no_answer_for_long_is_reported_beside_what_was_decide
     assert harness.conditions()["HpaActive"][0] == "True"
     assert (harness.status.desired, harness.status.last_scaling) == (None, None)
     assert harness.status.axes is None
+
+
+@pytest.mark.parametrize("is_blind", [False, True])
+def test_replicas_that_are_refused_do_not_hold_up_hvpa_undo(is_blind: bool) -> None:
+    """The step made two large pods of four small ones; a quota allows no more than two now."""
+    harness = Harness(after_step(large("web-1", "web-2"), stepped(2, before=4)), cluster=ScaledCluster)
+    harness.cluster.most, harness.cluster.is_blind = 2, is_blind
+    assert harness.reconcile().outcome == "done"
+    assert [resize.pod for resize in harness.written("resizes")[0]] == ["web-1", "web-2"]
+    assert harness.status.desired is not None
+    assert harness.status.desired.replicas == 2
+    assert harness.events().count("Undone") == 1
+
+
+def test_hvpa_undo_knows_the_size_before_a_step_whose_resizes_were_refused_at_first() -> None:
+    """Otherwise it would go two steps back, or none."""
+    spec = {
+        "hpa": {"deploy": False},
+        "updateStrategy": {"type": "InPlace"},
+        "weightBasedScalingIntervals": [{"vpaWeight": 100}],
+    }
+    known = stepped(1, 1, previousSize={"restored": STEP}, desired={"replicas": 1})
+    objects = build.objects(
+        build.hvpa(spec, known),
+        build.workload(1),
+        None,
+        build.vpa({"app": {"cpu": "4", "memory": "4Gi"}}),
+        large("web-1"),
+    )
+    harness = Harness(objects, resizes=Refused("exceeded quota"))
+    harness.reconcile(hours=3)
+    previous = harness.status.previous_size
+    assert previous is not None
+    assert (previous.time, previous.restored) == (harness.clock.time, None)
+    assert [one.requests["cpu"] for one in previous.containers] == ["2"]
+    harness.cluster.failures.clear()
+    harness.reconcile(minutes=3)
+    assert harness.written("resizes")
+    assert harness.status.previous_size == previous
+
+
+def test_replicas_come_back_although_somebody_changes_the_workload_at_the_same_moment() -> None:
+    """As when Git takes back the image and the size in one commit."""
+    inputs = after_step(large("web-1", "web-2"), stepped(2, before=4))
+    harness = Harness(inputs, cluster=ScaledCluster, workload=Conflict("another version"))
+    assert harness.reconcile().outcome == "conflict"
+    harness.cluster.failures.clear()
+    harness.change(workload=build.workload(2, change={"metadata": {"generation": 2}}))
+    harness.reconcile(seconds=1)
+    assert [spec_of(patch) for patch in harness.written("workload")] == [{"replicas": 4}]
+    assert harness.written("resizes") == []
+    assert harness.events().count("Undone") == 1

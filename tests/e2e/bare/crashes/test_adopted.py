@@ -11,11 +11,13 @@ import pytest
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.fault_points import VARIABLE
+from localcluster.operator.operator import install_crds
 from localcluster.workloads import samples
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import USER, NewScenario, Start
 from tests.e2e.bare.outcome import HPA, VPA
 
+CRD = "hvpas.autoscaling.k8s.io"
 ADOPTED = "hvpa.autoscaling.k8s.io/adopted"
 KINDS = (HPA, VPA)
 Specs = dict[str, Json]
@@ -140,6 +142,22 @@ def test_they_act_again_while_the_hvpa_only_recommends(
     scenario.change({"mode": "Apply"})
     adopting.await_adoption()
     scenario.change({"mode": "Recommend"})
+    adopting.await_return()
+
+
+def test_they_act_again_once_a_deleted_crd_is_installed_again(
+    plane: ControlPlane, adopting: Adopting, start: Start
+) -> None:
+    """Without it, no operator starts."""
+    operator = start()
+    adopting.create()
+    operator.kill()
+    try:
+        plane.api.delete("CustomResourceDefinition", CRD)
+        wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "the CRD is gone")
+    finally:
+        install_crds(plane)
+    start()
     adopting.await_return()
 
 

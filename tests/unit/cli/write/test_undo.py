@@ -132,6 +132,22 @@ def test_replicas_come_back_if_they_were_more(live: Live, api: Api, stepped: lis
 
 
 @pytest.mark.parametrize(
+    ("replicas", "hvpa"),
+    [(0, {}), (1, {"spec.hpa": {"deploy": False}, "spec.blend": "Additive"})],
+    ids=["none at 0", "not without an HPA"],
+)
+def test_other_replicas_stay(live: Live, api: Api, stepped: list[Doc], replicas: int, hvpa: Doc) -> None:
+    """As in place: the workload stays switched off, and HVPA has not changed the replicas."""
+    api.put(
+        with_fields(
+            with_fields(stepped, "Deployment", "shop", {"spec.replicas": replicas}), "Hvpa", "shop", hvpa
+        )
+    )
+    ran = live("undo", "shop")
+    assert (ran.code, ran.err, api.patched) == (0, "", [RESTORED])
+
+
+@pytest.mark.parametrize(
     ("mode_before", "said"),
     [("Review", "paused (its mode was Review), revoked its approval"), ("Paused", "revoked its approval")],
 )
@@ -261,7 +277,7 @@ def test_the_patch_gives_exactly_the_previous_values(sizes: list[int | None], be
         {"time": NOW, "replicas": before, "containers": [{"name": "app", **had}]}
     )
     spec, words = undo._restored(
-        workload, previous, [ResourceKey("app", "cpu"), ResourceKey("app", "memory")]
+        workload, previous, [ResourceKey("app", "cpu"), ResourceKey("app", "memory")], max(before, now)
     )
     (container,) = spec.get("template", {"spec": {"containers": [{"resources": {}}]}})["spec"]["containers"]
     for section in ("requests", "limits"):

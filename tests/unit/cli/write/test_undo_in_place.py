@@ -127,6 +127,23 @@ def test_without_an_operator_it_ends_with_an_error_and_the_request_stays(live: L
     assert ANNOTATION in stored(api)["metadata"]["annotations"]
 
 
+def test_if_the_operator_undoes_nothing_its_reason_is_the_error(live: Live, api: Api) -> None:
+    why = "another Hvpa in mode Apply sizes this workload"
+
+    def refuse(document: Doc) -> None:
+        message = f"spec.mode is Paused: the workload is not changed; nothing is undone: {why}"
+        paused = {"type": "Paused", "status": "True", "reason": "Paused", "message": message}
+        document["status"]["conditions"] = [paused]
+
+    api.put([stepped()])
+    api.operator = refuse
+    ran = live("undo", "web", "--timeout", "1s")
+    assert (ran.code, ran.err) == (
+        1,
+        f"hvpa: error: Hvpa default/web: is paused, but nothing is undone: {why}\n",
+    )
+
+
 def test_a_step_that_was_made_meanwhile_is_not_taken_back(live: Live, api: Api) -> None:
     def step(document: Doc) -> None:
         document["status"]["previousSize"]["time"] = "2026-11-21T09:58:00Z"

@@ -43,6 +43,7 @@ from tests.unit.core.actuation.sized_pods import (
     running,
     size_status,
 )
+from tests.unit.core.actuation.starting_pods import BOOST, DOWN, HAD, starting
 
 STEP = stamp(at(minutes=-5))
 BY_ANN = {"by": "ann", "step": STEP}
@@ -151,6 +152,17 @@ def test_once_all_pods_have_had_it_somebody_may_resize_them_by_hand_and_only_new
     )
 
 
+def test_boosts_end_also_once_all_pods_have_had_it() -> None:
+    """A pod starts late, for example because its image takes long to pull."""
+    known = status(1, 1, previousSize={"restored": stamp(at(minutes=-20))})
+    size = {"containers": [{"name": "app", "requests": REQUESTS}], "since": stamp(at(hours=-1))}
+    late = starting(seconds=600, runs=200, ready=True, changed=100)
+    boosts = {"startupBoost": [BOOST]}
+    assert resized(
+        undone([late], {**known, **HAD, "desired": {**known["desired"], **size}}, spec=boosts)
+    ) == {"web-1": DOWN}
+
+
 def restored_at(inputs: Objects) -> Any:
     previous = decided(inputs).status.previous_size
     assert previous is not None
@@ -238,11 +250,50 @@ def test_other_replicas_stay(replicas: int, before: int, spec: Mapping[str, Any]
     assert set(resized(decision)) == {one.metadata.name for one in pods}
 
 
+def test_after_it_is_resumed_replicas_that_came_back_are_not_another_clients_either() -> None:
+    """Not even soon after another client did set them."""
+    of_replicas = {
+        "lastScaleTime": STEP,
+        "appliedFrom": {"replicas": 2, "desired": 2, "weight": 0},
+        "setBack": {"count": 1, "time": STEP},
+    }
+    inputs = carried_out(
+        after_step(large("web-1", "web-2"), status(2, before=4, axes={"horizontal": of_replicas}))
+    )
+    assert inputs.hvpa.spec is not None
+    applying = replace(inputs.hvpa, spec=inputs.hvpa.spec.model_copy(update={"mode": "Apply", "replicas": 2}))
+    four = tuple([running(f"web-{index}") for index in range(4)])
+    resumed = replace(inputs, hvpa=applying, hpas=(hpa(2, 35),), pods=four)
+    resumed = replace(resumed, workload=workload(4, change={"metadata": {"generation": 2}}))
+    decision = decided(resumed, at(minutes=8))
+    assert condition(decision, "Contested").status == "False"
+    assert decision.workload_patch is not None
+
+
+def test_added_replicas_count_as_new_if_the_clock_of_the_api_server_is_behind() -> None:
+    after = replace(
+        carried_out(after_step(large("web-1", "web-2"), status(2, before=4))),
+        workload=workload(4, change={"metadata": {"generation": 2}}),
+    )
+    created = {"metadata": {"creationTimestamp": stamp(at(seconds=-30))}}
+    new = [running(name, change=created, ready=False) for name in ("web-3", "web-4")]
+    assert changes_nothing(decided(replace(after, pods=(*large("web-1", "web-2"), *new)), at(seconds=20)))
+
+
+def test_a_daemonset_gets_no_replicas() -> None:
+    pods = large("web-1", "web-2")
+    daemonset = workload(2, change={"kind": "DaemonSet"})
+    decision = undone(pods, status(2, before=4), spec={"targetRef": {"kind": "DaemonSet"}}, target=daemonset)
+    assert (desired(decision).replicas, set(resized(decision))) == (2, {"web-1", "web-2"})
+
+
 def test_replicas_that_the_api_server_refused_do_not_hold_up_the_sizes() -> None:
-    refused = {"count": 1, "time": STEP, "message": "no", "changes": [{"current": 2, "wanted": 4}]}
+    refused = {"count": 1, "time": stamp(NOW), "message": "no", "changes": [{"current": 2, "wanted": 4}]}
     known = status(2, before=4, axes={"horizontal": {"refused": refused}})
     decision = undone(large("web-1", "web-2"), known)
     assert (decision.workload_patch, set(resized(decision))) == (None, {"web-1", "web-2"})
+    long_ago = status(2, before=4, axes={"horizontal": {"refused": {**refused, "time": STEP}}})
+    assert undone(large("web-1", "web-2"), long_ago).workload_patch is not None
 
 
 # --- pods ------------------------------------------------------------------------------------------------------------
@@ -301,6 +352,12 @@ def test_only_what_hvpa_decides_comes_back() -> None:
         (b"\xff".decode("latin-1"), None, {}, "JSON is malformed"),
         ({"by": "ann"}, None, {}, "Object missing required field `step`"),
         ({"step": "yesterday"}, None, {}, "Invalid RFC3339 encoded datetime - at `$.step`"),
+        (
+            {"step": "9999-12-31T23:59:59.5+10:00"},
+            None,
+            {},
+            "status.previousSize is not the size before 9999-12-31T14",
+        ),
         ({"step": "2026-11-21T09:55:00"}, None, {}, "Expected `datetime` with a timezone component"),
         ({**BY_ANN, "sizes": {}}, None, {}, "Object contains unknown field `sizes`"),
         ({**BY_ANN, "by": "a" * 257}, None, {}, "Expected `str` of length <= 256 - at `$.by`"),

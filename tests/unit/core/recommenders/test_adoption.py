@@ -285,6 +285,23 @@ GOING: Json = {"deletionTimestamp": build.LONG_AGO}
 @pytest.mark.parametrize(
     ("spec", "target"),
     [
+        ({"targetRef": {"name": "missing"}}, build.workload(change={"metadata": GOING})),
+        ({"targetRef": {"kind": "DaemonSet"}}, build.workload(change={"kind": "DaemonSet"})),
+    ],
+    ids=["one that is missing", "one without replicas"],
+)
+def test_what_was_adopted_for_another_target_is_returned_though_the_new_target_has_no_use_for_it(
+    spec: Json, target: Workload
+) -> None:
+    for uid in (build.UID, "former"):
+        decision = decide(build.hvpa(spec), [noted(note(uid=uid))], [adopted_vpa()], target=target)
+        assert changes(decision) == [("return", "by-hand")]
+        assert changes(decision, VPA) == [("return", "by-hand")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "target"),
+    [
         ({"maintenanceTimeWindow": {"begin": "x", "end": "y"}}, build.workload()),
         ({}, build.workload(change={"metadata": GOING})),
     ],
