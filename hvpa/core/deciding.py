@@ -35,8 +35,8 @@ from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.fallback import raised_by_fallback
 from hvpa.core.gates.floors import floor_state
 from hvpa.core.gates.forecast import next_record, raised_by_forecast
-from hvpa.core.gates.ooms import raised_by_ooms
 from hvpa.core.gates.gates import GateContext
+from hvpa.core.gates.ooms import raised_by_ooms
 from hvpa.core.gates.verdict import rollback_metrics
 from hvpa.core.model import (
     LAST_APPLIED,
@@ -473,7 +473,7 @@ def _bounds(observation: ScalableObservation, clock: Clock) -> Bounds:
         if floor.replicas:
             bounds = structs.replace(bounds, floor=floor.replicas, floor_by=floor.text())
     bounds = raised_by_fallback(clock, observation, raised_by_forecast(clock, observation, bounds))
-    return raised_by_ooms(clock, observation, bounds)
+    return raised_by_ooms(observation, bounds)
 
 
 def _bounds_of_hpa(observation: ScalableObservation) -> Bounds:

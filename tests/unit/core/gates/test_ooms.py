@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.build import at, counts, decided, hpa, hvpa, merged, objects, oom_killed, pod, stamp, vpa, workload
+from builders.build import (
+    at,
+    counts,
+    decided,
+    hpa,
+    hvpa,
+    merged,
+    objects,
+    oom_killed,
+    pod,
+    stamp,
+    vpa,
+    workload,
+)
 from hvpa.core.model import Decision
 from tests.unit.core.gates.test_fallback import lost
 
