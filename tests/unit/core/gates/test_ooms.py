@@ -62,12 +62,16 @@ def test_replicas_triple_if_most_pods_ran_out_of_memory(
         assert any(why in step for step in result.steps), result.steps
 
 
-def test_the_next_step_waits_a_minute_for_the_new_pods() -> None:
-    def after_step(seconds: float) -> int:
-        when = stamp(at(seconds=-seconds))
-        return counts(after_ooms(2, status={"axes": {"horizontal": {"lastScaleTime": when}}})).target
-
-    assert (after_step(59), after_step(61)) == (3, 9)
+@pytest.mark.parametrize("blend", BLENDS)
+@pytest.mark.parametrize(("failed", "expected"), [(4, 9), (5, 10)])
+def test_the_next_step_needs_new_pods_that_fail(blend: str, failed: int, expected: int) -> None:
+    """Also if some of the new pods do not exist yet."""
+    own = hvpa({"replicas": 9, "blend": blend})
+    pods = [oom_killed(at(minutes=-1), f"web-{number}") for number in range(failed)]
+    vertical = vpa({"app": {"cpu": "1", "memory": "1Gi"}})
+    assert (
+        counts(decided(objects(own, workload(9), lost(2, current=9), vertical, pods=pods))).target == expected
+    )
 
 
 def test_other_failures_are_no_need_of_replicas() -> None:
