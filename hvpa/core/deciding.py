@@ -36,6 +36,7 @@ from hvpa.core.gates.fallback import raised_by_fallback
 from hvpa.core.gates.floors import floor_state
 from hvpa.core.gates.forecast import next_record, raised_by_forecast
 from hvpa.core.gates.gates import GateContext
+from hvpa.core.gates.ooms import raised_by_ooms
 from hvpa.core.gates.verdict import rollback_metrics
 from hvpa.core.model import (
     LAST_APPLIED,
@@ -467,14 +468,15 @@ def _joined(observation: ScalableState, desired: DesiredReplicas, solution: _Sol
 
 
 def _bounds(observation: ScalableObservation, clock: Clock) -> Bounds:
-    """Return minReplicas and maxReplicas, with the floor that `spec.hpa.schedule`, `spec.forecast` or
-    `spec.hpa.fallback` sets now."""
+    """Return minReplicas and maxReplicas, with the floor that `spec.hpa.schedule`, `spec.forecast`,
+    `spec.hpa.fallback` or pods that ran out of memory set now."""
     spec, bounds = observation.spec, _bounds_of_hpa(observation)
     if spec.hpa.schedule:
         floor = clock.answer(lambda now: ((state := floor_state(spec, now)), state.until))
         if floor.replicas:
             bounds = structs.replace(bounds, floor=floor.replicas, floor_by=floor.text())
-    return raised_by_fallback(clock, observation, raised_by_forecast(clock, observation, bounds))
+    bounds = raised_by_fallback(clock, observation, raised_by_forecast(clock, observation, bounds))
+    return raised_by_ooms(observation, bounds)
 
 
 def _bounds_of_hpa(observation: ScalableObservation) -> Bounds:

@@ -395,6 +395,37 @@ def test_pods_that_run_out_of_memory_all_at_once_are_not_made_fewer(strategy: st
     ]
 
 
+@pytest.mark.parametrize("blend", ["Trajectory", "Additive"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_replicas_end_a_burst_that_kills_all_pods_for_memory(strategy: str, blend: str) -> None:
+    """For twenty minutes, the load is three times as high, and the pods already have their largest memory. The HPA has
+    no metrics while all pods fail. Without HVPA's own step, all pods fail again and again until the burst ends (24 OOMs
+    with `Additive`, 96 with a path)."""
+    spec = hvpa(50, metric(75, "memory"), strategy=strategy, blend=blend)
+    largest = [{"containerName": "*", "maxAllowed": {"memory": "1Gi"}}]
+    spec["spec"]["vpa"]["template"]["spec"] = {"resourcePolicy": {"containerPolicies": largest}}
+    spec["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = 12
+    limited = build.container(
+        requests={"cpu": 1500, "memory": GIB},
+        limits={"memory": 1.4 * GIB},
+        cpu_base=0.0,
+        cpu_per_unit=1000.0,
+        memory_base=0.1 * GIB,
+        memory_per_unit=0.55 * GIB,
+    )
+    simulation = simulated(
+        spec,
+        build.Shape(lambda at: 9.0 if HOUR <= at < HOUR + 1200 else 3.0),
+        3,
+        2,
+        build.workload(
+            limited, start_up=47.0, spread=0.2, resize="Recreate" if strategy == "Rollout" else "InPlace"
+        ),
+        step=15.0,
+    )
+    assert 0 < simulation.result.totals.ooms <= 8  # twice each of the pods before the burst
+
+
 # --- Additive, with an HPA on memory ---------------------------------------------------------------------------------
 def additive(weight: int, strategy: str) -> dict[str, Any]:
     """An HPA on memory alone, and a VPA that finds the memory far too small."""
