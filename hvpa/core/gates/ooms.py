@@ -10,8 +10,8 @@ from hvpa.core.values.weight import FULL, Bounds, weight_intervals, weight_leavi
 
 
 def raised_by_ooms(observation: ScalableObservation, bounds: Bounds) -> Bounds:
-    """Returns the bounds with three times the present count as the floor, if a container ran out of memory and more pods
-    failed than half of that count.
+    """Returns the bounds with three times the present count as the floor, if a container ran out of memory and more
+    pods failed than half of that count.
 
     While all pods fail, the HPA has no metrics. Whichever pod starts gets the whole load, and is killed as well, even
     if the load has fallen meanwhile. Example: 2 of 3 pods failed within the last ten minutes. 3 replicas become 9.
