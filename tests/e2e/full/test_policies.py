@@ -41,12 +41,17 @@ TIMEOUT = 120
 
 
 @pytest.fixture(scope="module", autouse=True)
-def follower(cluster: ControlPlane) -> Iterator[Operator]:
-    """An operator that follows policies."""
-    kubeconfig = install_operator_rbac(cluster)
-    install_policies(cluster)
-    with Operator(cluster, kubeconfig, "--log-level", "debug", "--policies") as follower:
-        yield follower
+def follower(cluster: ControlPlane, operator: Operator) -> Iterator[Operator]:
+    """In place of the operator: one that follows policies. The operator would return what the killed follower has
+    adopted, and after a test that deletes the CRD it would wait before it looks for the new one."""
+    operator.terminate()
+    try:
+        kubeconfig = install_operator_rbac(cluster)
+        install_policies(cluster)
+        with Operator(cluster, kubeconfig, "--log-level", "debug", "--policies", name="follower") as follower:
+            yield follower
+    finally:
+        operator.start()
 
 
 def made(api: KubeApi, namespace: str) -> dict[str, list[str]]:
