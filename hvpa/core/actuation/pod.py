@@ -209,16 +209,8 @@ class PodComparison(NamedTuple):
         }
         if not ending - set(starting):
             return None
-        kept = {POD, *map(at.__getitem__, ending)}
-        others = {name: only(gap, ALL - {CPU} if name in kept else ALL) for name, gap in gaps.items()}
-        target = _changed_sizes(spec, had(present, others))
-        if fresh(pod, RESIZE_PENDING) is not None and target != spec:
-            due: ContainerSizes = {
-                name: part for name in spec if (part := differing(spec[name], target[name])) != NOTHING
-            }
-            if POD in spec:
-                due = _with_room(pod, spec, due, is_guaranteed=qos_class(pod, spec) == "Guaranteed")
-            return _of_start(_state_with_resize(pod, spec, due, restarts=False))
+        if (lowered := self._lowered_first(pod, spec, present, gaps, {})) is not None:
+            return _of_start(lowered)
         return self._state_under_way(pod, restarts=False)
 
     def _with_cpu(self, pod: Pod, cpu: ContainerSizes, refused: tuple[RefusedResize, ...] = ()) -> PodState:
@@ -260,6 +252,11 @@ class PodComparison(NamedTuple):
             return self._state_at_rest(pod, spec, used or {})
         if gaps and (state := self._put_back_refused(pod, spec, present, gaps, due)) is not None:
             return self._unless_refused(state)
+        if (
+            infeasible(pod) is None
+            and (lowered := self._lowered_first(pod, spec, present, gaps, due)) is not None
+        ):
+            return self._unless_refused(lowered)
         restarts = bool(_restarting_containers(pod, {**gaps, **due}))
         if due:
             state = self._unless_refused(_state_with_resize(pod, spec, due, restarts))
@@ -381,6 +378,36 @@ class PodComparison(NamedTuple):
             is_near_use=is_near_use,
             is_stuck=is_near_use and self._is_late(pod, error),
         )
+
+    def _lowered_first(
+        self,
+        pod: Pod,
+        spec: ContainerSizes,
+        present: ContainerSizes,
+        gaps: ContainerSizes,
+        due: ContainerSizes,
+    ) -> PodState | None:
+        """Returns the resize that sets raises without room back to the containers' actual resources, if the spec or
+        `due` lowers anything: the kubelet allocates a resize as a whole. The raises are due again after that. None if
+        the kubelet holds no resize back, or nothing is lowered.
+
+        Example: the spec has 500m and 649 MB, the container has 1000m and 570 MB, and the node has no more memory. HVPA
+        requests 500m and 570 MB.
+        """
+        if fresh(pod, RESIZE_PENDING) is None:
+            return None
+        lowered = {name: only(change, moved(spec, {name: change})[1]) for name, change in due.items()}
+        raised = {name: only(gap, moved(present, {name: gap})[0]) for name, gap in gaps.items()}
+        target = _changed_sizes(_changed_sizes(spec, lowered), had(present, raised))
+        asked: ContainerSizes = {
+            name: part for name in spec if (part := differing(spec[name], target[name])) != NOTHING
+        }
+        if POD in spec:
+            asked = _with_room(pod, spec, asked, is_guaranteed=qos_class(pod, spec) == "Guaranteed")
+        if not asked or not moved(present, target)[1]:
+            return None
+        state = _state_with_resize(pod, spec, asked, bool(_restarting_containers(pod, {**gaps, **asked})))
+        return None if state.resize is None else state
 
     def _refusals(
         self, pod: Pod, sizes: ContainerSizes, limits: Mapping[str, int], resources: frozenset[Resource]

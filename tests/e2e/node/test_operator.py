@@ -7,15 +7,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from hvpa.api.values.quantity import parse_cpu
+from hvpa.api.values.quantity import parse_cpu, parse_memory
 from hvpa.cli.main import main
-from localcluster.client.api import wait_for
+from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator, install_operator_rbac
 from localcluster.workloads.load import is_ready
 from localcluster.workloads.pods import MIB
-from localcluster.workloads.real_pods import RealPods, Versions, asked, condition, is_resized
-from tests.e2e.node.in_place import both_axes, decided, is_recommending, ready_pods, start
+from localcluster.workloads.real_pods import RealPods, Versions, applied, asked, condition, is_resized
+from tests.e2e.full import objects, recommended
+from tests.e2e.node.in_place import (
+    AT_ONCE,
+    SMALL,
+    both_axes,
+    decided,
+    is_recommending,
+    ready_pods,
+    start,
+)
 
 pytestmark = pytest.mark.owned_cluster
 LOOK = 15
@@ -65,6 +74,35 @@ def test_a_container_that_is_killed_for_memory_gets_more_at_once(operator: Opera
     wait_for(lambda: pods.cgroup(name).limit > 170 * MIB, 60, "its limit is larger")
     pod = pods.until(name, is_ready, "is ready")
     assert pod["status"]["containerStatuses"][0]["restartCount"] <= 2
+
+
+def test_less_cpu_does_not_wait_for_memory_that_has_no_room(operator: Operator, pods: RealPods) -> None:
+    """The kubelet allocates a resize as a whole (`test_kubelet`), so the operator takes the memory out for a moment."""
+    pods.create("filler", {"cpu": "50m", "memory": "128Mi"})
+    pods.use("web", 20, 20)
+    pods.deploy("web", {"cpu": "300m", "memory": "64Mi"}, {}, 1)
+    name, api = pods.only_pod("web"), pods.api
+    node = api.get("Node", pods.get(name)["spec"]["nodeName"])
+    room = parse_memory(node["status"]["allocatable"]["memory"]) - 100 * MIB
+    memory = str(room)
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    recommended.vpa(api, pods.namespace, "web", reference)
+    recommended.recommend_target(api, pods.namespace, "web", cpu="300m", memory=memory)
+    vertical = {"name": "web", "scaleUp": {"minChange": SMALL}, "scaleDown": {**AT_ONCE, "minHistory": "0s"}}
+    weights = {"hpa": {"deploy": False}, "weightBasedScalingIntervals": [{"vpaWeight": 100}]}
+    in_place = {"updateStrategy": {"type": "InPlace"}}
+    api.create(objects.hvpa("web", pods.namespace, vpa=vertical, **weights, **in_place))
+
+    def waits(pod: Json) -> bool:
+        pending = condition(pod, "PodResizePending")
+        return pending is not None and parse_memory(asked(pod)["requests"]["memory"]) > room // 2
+
+    pods.until(name, waits, "waits for room")
+    recommended.recommend_target(api, pods.namespace, "web", cpu="100m", memory=memory)
+    pods.until(name, lambda pod: applied(pod)["requests"]["cpu"] == "100m", "has less CPU")
+    pod = pods.until(name, waits, "waits for room again")
+    assert applied(pod)["requests"] == {"cpu": "100m", "memory": "64Mi"}
+    assert pods.cgroup(name).shares == 102
 
 
 @pytest.mark.at_length

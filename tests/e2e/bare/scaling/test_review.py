@@ -43,7 +43,7 @@ def test_a_size_waits_until_it_is_approved(
     scenario.vpa_recommends(cpu="1", memory="2G")
     scenario.soon(lambda: waits(scenario) == {"cpu": "1", "memory": "2G"}, "both waiting")
     scenario.await_condition("ScalingBlocked", "True", "Approval")
-    assert f"{space}  {scenario.name}" in command(status)
+    assert re.search(rf"^{space} +{scenario.name} ", command(status), re.MULTILINE)
     out = command(approve)
     assert re.search(r"approved until .*: app cpu .* -> 1, app memory .* -> 2G", out)
     scenario.await_requests(cpu="1", memory="2G")

@@ -136,6 +136,46 @@ def test_a_larger_size_is_asked_for_whatever_has_become_of_an_older_resize(
     assert ready_of(outcome)[0] != "PodsNotResized"
 
 
+DEFERRED: Final = resize_condition("Pending", "Deferred", minutes=1)
+LESS_CPU: Final = {"cpu": "500m", "memory": "1Gi"}
+MORE_MEMORY: Final = {"cpu": "1", "memory": "2Gi"}
+MIXED: Final = {"cpu": "500m", "memory": "2Gi"}
+
+
+@pytest.mark.parametrize("spec", [MIXED, MORE_MEMORY], ids=["asked for", "due"])
+def test_what_falls_does_not_wait_for_a_raise_without_room(spec: Mapping[str, str]) -> None:
+    """The pod has 1 core and 1 GiB, and its node has no room for 2 GiB. The kubelet allocates a resize as a whole."""
+    size: Mapping[str, Any] = {"requests": MIXED}
+    changed = {name: value for name, value in LESS_CPU.items() if value != spec[name]}
+    pod = running(requests=spec, has={"requests": REQUESTS}, conditions=[DEFERRED])
+    outcome = decision([pod], size, since=at(minutes=-6))
+    assert resized(outcome) == {"web-1": {"requests": changed}}
+    assert (outcome.status.rolled_back, ready_of(outcome)[0]) == (None, "Reconciled")
+    # Then the raise is asked for again, and waits.
+    assert resized(decision([running(requests=LESS_CPU)], size)) == {"web-1": {"requests": {"memory": "2Gi"}}}
+    waits = decision([running(requests=MIXED, has={"requests": LESS_CPU}, conditions=[DEFERRED])], size)
+    assert (waits.resizes, actuation(waits).deferred) == ((), 1)
+
+
+def test_the_container_that_gets_less_does_not_wait_for_another_without_room() -> None:
+    """`app` is to have 2 cores instead of 1, and `log` 1 instead of 2."""
+
+    def containers(app: str, log: str) -> list[dict[str, Any]]:
+        return [container("app", {"cpu": app}), container("log", {"cpu": log})]
+
+    statuses = [
+        {"name": name, "resources": {"requests": {"cpu": cpu}}} for name, cpu in (("app", "1"), ("log", "2"))
+    ]
+    change = {"status": {"conditions": [DEFERRED], "containerStatuses": statuses}}
+    one = pod(containers=containers("2", "1"), change=change)
+    size = {name: {"requests": {"cpu": cpu}} for name, cpu in (("app", "2"), ("log", "1"))}
+    inputs = objects(
+        hvpa(IN_PLACE, size_status(1, size)), workload(1, containers("1", "2")), None, None, [one]
+    )
+    (resize,) = decided(inputs).resizes
+    assert resize.body["spec"] == {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
+
+
 @pytest.mark.parametrize(
     ("state", "conditions", "since"),
     [

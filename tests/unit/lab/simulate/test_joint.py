@@ -178,6 +178,33 @@ def test_pods_that_are_resized_in_place_follow_the_wave_and_none_restarts() -> N
     assert outcome.result.totals.unmet_share < 0.001
 
 
+def test_in_place_cpu_falls_although_the_node_has_no_room_for_more_memory() -> None:
+    """Two pods use 450m of 2 cores, and nearly all of their memory. A kubelet allocates a resize as a whole."""
+    spec = joint(100, updateStrategy={"type": "InPlace"})
+    full = NodeModel(cpu=4000, memory=2 * GIB + 100 * build.MIB)
+    container = build.container(
+        limits={},
+        requests={"cpu": 2000, "memory": GIB},
+        cpu_base=0.0,
+        cpu_per_unit=1000.0,
+        memory_base=1000.0 * build.MIB,
+        memory_per_unit=0.0,
+    )
+    spec["spec"]["hpa"]["template"]["spec"]["minReplicas"] = 2
+    outcome = run(
+        spec,
+        build.constant(0.9),
+        days=0.5,
+        begin=Shape(2, 2000, GIB),
+        nodes=full,
+        workload=build.workload(container),
+    )
+    assert outcome.end == Shape(2, 1000, GIB)
+    reasons = {event.reason for event in outcome.result.events}
+    assert "ResizeDeferred" in reasons
+    assert "RolledBack" not in reasons
+
+
 USED = 0.8
 """The share of what is called for that pods are to use."""
 
