@@ -209,7 +209,7 @@ class PodComparison(NamedTuple):
         }
         if not ending - set(starting):
             return None
-        if (lowered := self._lowered_first(pod, spec, present, gaps, {})) is not None:
+        if (lowered := self._lowered_first(pod, {})) is not None:
             return _of_start(lowered)
         return self._state_under_way(pod, restarts=False)
 
@@ -252,10 +252,7 @@ class PodComparison(NamedTuple):
             return self._state_at_rest(pod, spec, used or {})
         if gaps and (state := self._put_back_refused(pod, spec, present, gaps, due)) is not None:
             return self._unless_refused(state)
-        if (
-            infeasible(pod) is None
-            and (lowered := self._lowered_first(pod, spec, present, gaps, due)) is not None
-        ):
+        if infeasible(pod) is None and (lowered := self._lowered_first(pod, due)) is not None:
             return self._unless_refused(lowered)
         restarts = bool(_restarting_containers(pod, {**gaps, **due}))
         if due:
@@ -379,23 +376,18 @@ class PodComparison(NamedTuple):
             is_stuck=is_near_use and self._is_late(pod, error),
         )
 
-    def _lowered_first(
-        self,
-        pod: Pod,
-        spec: ContainerSizes,
-        present: ContainerSizes,
-        gaps: ContainerSizes,
-        due: ContainerSizes,
-    ) -> PodState | None:
+    def _lowered_first(self, pod: Pod, due: ContainerSizes) -> PodState | None:
         """Returns the resize that sets raises without room back to the containers' actual resources, if the spec or
         `due` lowers anything: the kubelet allocates a resize as a whole. The raises are due again after that. None if
-        the kubelet holds no resize back, or nothing is lowered.
+        the kubelet holds no resize back, nothing is lowered, or a raise would remain: a resize can't remove a request.
 
         Example: the spec has 500m and 649 MB, the container has 1000m and 570 MB, and the node has no more memory. HVPA
         requests 500m and 570 MB.
         """
         if fresh(pod, RESIZE_PENDING) is None:
             return None
+        spec, present = specified(pod), actual(pod)
+        gaps = self._gaps(pod, present, spec)
         lowered = {name: only(change, moved(spec, {name: change})[1]) for name, change in due.items()}
         raised = {name: only(gap, moved(present, {name: gap})[0]) for name, gap in gaps.items()}
         target = _changed_sizes(_changed_sizes(spec, lowered), had(present, raised))
@@ -404,9 +396,11 @@ class PodComparison(NamedTuple):
         }
         if POD in spec:
             asked = _with_room(pod, spec, asked, is_guaranteed=qos_class(pod, spec) == "Guaranteed")
-        if not asked or not moved(present, target)[1]:
+        changed = self._gaps(pod, present, _changed_sizes(spec, asked))
+        raises, lowers = moved(present, changed)
+        if not asked or raises or not lowers:
             return None
-        state = _state_with_resize(pod, spec, asked, bool(_restarting_containers(pod, {**gaps, **asked})))
+        state = _state_with_resize(pod, spec, asked, bool(_restarting_containers(pod, changed)))
         return None if state.resize is None else state
 
     def _refusals(

@@ -42,8 +42,8 @@ TIMEOUT = 120
 
 @pytest.fixture(scope="module", autouse=True)
 def follower(cluster: ControlPlane, operator: Operator) -> Iterator[Operator]:
-    """In place of the operator: one that follows policies. The operator would return what the killed follower has
-    adopted, and after a test that deletes the CRD it would wait before it looks for the new one."""
+    """Replaces the shared operator by an operator that follows policies. If both ran, the shared operator would return
+    the HPAs that the other has adopted. After the test that deletes the CRD, it would not see Hvpas for 30 seconds."""
     operator.terminate()
     try:
         kubeconfig = install_operator_rbac(cluster)

@@ -146,7 +146,7 @@ def change_the_mode(tutorial: Tutorial) -> None:
     """Nothing is added until the Hvpa may act."""
     _, count, _ = tutorial.hvpa()
     with tutorial.shells.started("more load", MORE_LOAD):
-        wait_for(lambda: tutorial.hvpa()[2] > count, 2 * MINUTE, lambda: str(tutorial.hvpa()))
+        wait_for(lambda: tutorial.hvpa()[2] > count, MINUTE, lambda: str(tutorial.hvpa()))
         assert tutorial.hvpa()[:2] == ("Recommend", count)
         tutorial.shells.run(APPLY)
         wait_for(lambda: len(tutorial.sizes()) > count, MINUTE, lambda: str(tutorial.sizes()))

@@ -16,15 +16,7 @@ from localcluster.workloads.load import is_ready
 from localcluster.workloads.pods import MIB
 from localcluster.workloads.real_pods import RealPods, Versions, applied, asked, condition, is_resized
 from tests.e2e.full import objects, recommended
-from tests.e2e.node.in_place import (
-    AT_ONCE,
-    SMALL,
-    both_axes,
-    decided,
-    is_recommending,
-    ready_pods,
-    start,
-)
+from tests.e2e.node.in_place import AT_ONCE, SMALL, both_axes, decided, is_recommending, ready_pods, start
 
 pytestmark = pytest.mark.owned_cluster
 LOOK = 15

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from builders.build import MIB, NOW, at, container, decided, hvpa, objects, pod, stamp, workload
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.pod import qos_class, reported_since
-from hvpa.core.model import MemoryUse, RefusedResize
+from hvpa.core.model import Decision, MemoryUse, RefusedResize
 from hvpa.core.workload.containers import amounts, read_all
 from hvpa.core.workload.pod_level import POD
 from tests.unit.core.actuation.sized_pods import (
     INFEASIBLE,
     LARGER,
     REQUESTS,
+    RESTARTS,
     actuation,
     decision,
     ready_of,
@@ -136,6 +137,7 @@ def test_a_larger_size_is_asked_for_whatever_has_become_of_an_older_resize(
     assert ready_of(outcome)[0] != "PodsNotResized"
 
 
+# --- without room ----------------------------------------------------------------------------------------------------
 DEFERRED: Final = resize_condition("Pending", "Deferred", minutes=1)
 LESS_CPU: Final = {"cpu": "500m", "memory": "1Gi"}
 MORE_MEMORY: Final = {"cpu": "1", "memory": "2Gi"}
@@ -143,7 +145,7 @@ MIXED: Final = {"cpu": "500m", "memory": "2Gi"}
 
 
 @pytest.mark.parametrize("spec", [MIXED, MORE_MEMORY], ids=["asked for", "due"])
-def test_what_falls_does_not_wait_for_a_raise_without_room(spec: Mapping[str, str]) -> None:
+def test_decrease_does_not_wait_for_raise_without_room(spec: Mapping[str, str]) -> None:
     """The pod has 1 core and 1 GiB, and its node has no room for 2 GiB. The kubelet allocates a resize as a whole."""
     size: Mapping[str, Any] = {"requests": MIXED}
     changed = {name: value for name, value in LESS_CPU.items() if value != spec[name]}
@@ -157,7 +159,7 @@ def test_what_falls_does_not_wait_for_a_raise_without_room(spec: Mapping[str, st
     assert (waits.resizes, actuation(waits).deferred) == ((), 1)
 
 
-def test_the_container_that_gets_less_does_not_wait_for_another_without_room() -> None:
+def test_decrease_of_one_container_does_not_wait_for_raise_of_another() -> None:
     """`app` is to have 2 cores instead of 1, and `log` 1 instead of 2."""
 
     def containers(app: str, log: str) -> list[dict[str, Any]]:
@@ -174,6 +176,104 @@ def test_the_container_that_gets_less_does_not_wait_for_another_without_room() -
     )
     (resize,) = decided(inputs).resizes
     assert resize.body["spec"] == {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "limits", "has"),
+    [
+        (MIXED, None, {"requests": {"cpu": "1"}}),  # a resize can't remove the memory request
+        # With the present memory back in the spec, requests would equal limits.
+        (
+            {"cpu": "2", "memory": "500M"},
+            {"cpu": "2", "memory": "600M"},
+            {"requests": {"cpu": "3", "memory": "400M"}, "limits": {"cpu": "4", "memory": "400M"}},
+        ),
+        ({"cpu": "2", "memory": "1Gi"}, None, {"requests": REQUESTS}),  # nothing falls
+    ],
+    ids=["a request that was added", "QoS class", "a raise alone"],
+)
+def test_raise_without_room_stays_if_putting_it_back_lets_nothing_fall(
+    spec: Mapping[str, str], limits: Mapping[str, str] | None, has: Mapping[str, Any]
+) -> None:
+    size = {"requests": spec} if limits is None else {"requests": spec, "limits": limits}
+    outcome = decision([running(requests=spec, limits=limits, has=has, conditions=[DEFERRED])], size)
+    assert (outcome.resizes, actuation(outcome).deferred) == ((), 1)
+
+
+def test_decrease_that_is_let_through_restarts_nothing_for_the_raise_that_it_takes_back() -> None:
+    """So `maxUnavailable` does not hold it, although one pod is down."""
+    restarting = {"resizePolicy": RESTARTS}
+    pod = running(requests=MIXED, has={"requests": REQUESTS}, conditions=[DEFERRED], more=restarting)
+    down = running("web-2", MIXED, ready=False, more=restarting)
+    outcome = decision([pod, down], {"requests": MIXED}, {"maxUnavailable": 1})
+    assert resized(outcome) == {"web-1": {"requests": {"memory": "1Gi"}}}
+
+
+amounts_of: Final = st.fixed_dictionaries({"cpu": st.integers(1, 4), "memory": st.integers(1, 4)})
+
+
+@given(
+    sizes=st.lists(st.tuples(amounts_of, amounts_of), min_size=1, max_size=3),
+    factor=st.sampled_from([None, 1, 2]),
+    without=st.sampled_from([None, "cpu", "memory"]),
+)
+def test_without_room_for_any_raise_all_cpu_falls_and_nothing_is_asked_again_and_again(
+    sizes: list[tuple[dict[str, int], dict[str, int]]], factor: int | None, without: str | None
+) -> None:
+    """`factor`: limits relative to requests. `without`: a resource that the first container does not request."""
+
+    def resources(size: Mapping[str, int], *, is_first: bool = False) -> dict[str, dict[str, str]]:
+        unit = {"cpu": 100, "memory": 100 * MIB}
+        requests = {name: count * unit[name] for name, count in size.items()}
+        limits = {name: amount * factor for name, amount in requests.items()} if factor else {}
+        kept = {name: amount for name, amount in requests.items() if not (is_first and name == without)}
+        sections = {
+            "requests": kept,
+            "limits": limits if factor and (not is_first or without is None) else {},
+        }
+        return {
+            section: {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in of.items()}
+            for section, of in sections.items()
+        }
+
+    names = [f"c{number}" for number in range(len(sizes))]
+    has = {name: resources(size, is_first=name == "c0") for name, (size, _) in zip(names, sizes, strict=True)}
+    wanted = {name: resources(size) for name, (_, size) in zip(names, sizes, strict=True)}
+    if without is not None:
+        wanted["c0"]["limits"] = {}
+    template = [
+        container(name, size["requests"] or None, size["limits"] or None) for name, size in has.items()
+    ]
+    given = hvpa(IN_PLACE, size_status(1, wanted))
+    spec = {name: {section: dict(of) for section, of in size.items()} for name, size in has.items()}
+    outcome: Decision | None = None
+    for _ in range(40):  # memory limits fall by a fifth at a time
+        parts = [container(name, size["requests"], size["limits"]) for name, size in spec.items()]
+        reported = [{"name": name, "resources": size} for name, size in has.items()]
+        conditions = [DEFERRED] if spec != has else []
+        status = {"containerStatuses": reported, "conditions": conditions}
+        one = pod(containers=parts, change={"metadata": {"generation": 2}, "status": status})
+        outcome = decided(objects(given, workload(1, template), None, None, [one]))
+        if not outcome.resizes:
+            break
+        for asked in outcome.resizes[0].body["spec"]["containers"]:  # type: ignore[index]
+            for section, of in asked["resources"].items():
+                spec[asked["name"]][section] |= of
+        if not any(_raises(spec[name]["requests"], has[name]["requests"]) for name in names):
+            has = {name: {section: dict(of) for section, of in size.items()} for name, size in spec.items()}
+    assert outcome is not None
+    assert outcome.resizes == ()
+    if without is None and not actuation(outcome).infeasible:
+        low = [amounts(has[name]["requests"])["cpu"] for name in names]
+        assert all(
+            cpu <= amounts(wanted[name]["requests"])["cpu"] or cpu == amounts(spec[name]["requests"])["cpu"]
+            for name, cpu in zip(names, low, strict=True)
+        )
+
+
+def _raises(requests: Mapping[str, str], had: Mapping[str, str]) -> bool:
+    now, then = amounts(requests), amounts(had)
+    return any(amount > then.get(resource, 0) for resource, amount in now.items())
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import SHARED, amount_of, amounts
 from hvpa.core.workload.pod_level import pod_request, shared_in_template
 from hvpa.recommend.hpa.pods import sidecars
+from tests.unit.core.actuation.sized_pods import resize_condition
 from tests.unit.core.report.test_bounds import policy
 from tests.unit.core.trajectory import jointly
 from tests.unit.core.workload.test_governed import FIXED, FULL, active, objects
@@ -243,6 +244,52 @@ def test_every_resize_is_one_that_the_api_server_accepts(
     assert decision.resizes == ()
     assert decision.status.actuation is not None
     assert decision.status.actuation.resized in ("0/0", "1/1") or decision.status.actuation.infeasible
+
+
+@given(pod=drawn(), drawn_spec=SPECS)
+def test_without_room_for_raises_every_resize_is_accepted_and_decreases_come_through(
+    pod: tuple[dict[str, Any], list[Any], list[Any], dict[str, Any]], drawn_spec: dict[str, Any]
+) -> None:
+    whole, containers, init, targets = pod
+    inputs = build.in_place(objects(whole, containers, targets, spec_of(drawn_spec), init))
+    assert inputs.workload is not None
+    created = build.pod("web-1", containers=containers, change={"spec": {"initContainers": init}})
+    own = whole_of(inputs.workload.spec.template.spec) if whole else None
+    created = structs.replace(created, spec=structs.replace(created.spec, resources=own))
+    had, decision = created.spec, None
+    for second in range(12):
+        inputs = replace(inputs, pods=(created,))
+        decision = build.decided(inputs, build.at(seconds=second))
+        inputs = replace(inputs, hvpa=build.with_status(inputs.hvpa, decision.status))
+        for resize in decision.resizes:
+            created = after(created, resize.body)
+            assert is_accepted(created.spec), created.spec
+        if not any(now > then for now, then in zip(cpus(created.spec), cpus(had), strict=True)):
+            had = created.spec
+        created = without_room(created, had)
+    assert decision is not None
+    assert decision.resizes == ()
+    assert decision.status.actuation is not None
+    # A resize can't remove a request that it has added.
+    if all(one["resources"]["requests"] for one in containers) and not decision.status.actuation.infeasible:
+        assert all(now >= then for now, then in zip(cpus(created.spec), cpus(had), strict=True))
+
+
+def cpus(spec: PodSpec) -> list[int]:
+    """The CPU requests of the containers, and of the pod."""
+    own = [one.resources for one in spec.containers] + ([spec.resources] if spec.resources else [])
+    return [amounts(one.requests).get("cpu", 0) for one in own]
+
+
+def without_room(pod: Pod, had: PodSpec) -> Pod:
+    """The pod as the kubelet reports it, if its node has no room for more than it `had`."""
+    reported = [
+        {"name": one.name, "resources": {"requests": one.resources.requests, "limits": one.resources.limits}}
+        for one in had.containers
+    ]
+    conditions = [resize_condition("Pending", "Deferred", generation=0)] if had != pod.spec else []
+    status = build.pod(change={"status": {"containerStatuses": reported, "conditions": conditions}}).status
+    return structs.replace(pod, status=structs.replace(status, resources=had.resources))
 
 
 def after(pod: Pod, body: Mapping[str, Any]) -> Pod:
